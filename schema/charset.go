@@ -1,0 +1,100 @@
+package schema
+
+import (
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// SupportedCharset tells whether stored bytes of this MySQL character set can be converted.
+func SupportedCharset(name string) bool {
+	switch name {
+	case "utf8mb4", "utf8mb3", "utf8", "ascii", "latin1", "binary":
+		return true
+	}
+	return false
+}
+
+// ToUTF8 converts stored bytes of a character set to UTF-8. The result may be b itself. ok is false when b has
+// bytes that are not valid in the character set; the result then has U+FFFD in their place.
+func ToUTF8(charset string, b []byte) (out []byte, ok bool) {
+	if isASCII(b) {
+		return b, true
+	}
+	switch charset {
+	case "latin1":
+		return fromLatin1(b), true
+	case "utf8mb4", "utf8mb3", "utf8":
+		if utf8.Valid(b) && (charset == "utf8mb4" || !hasSupplementary(b)) {
+			return b, true
+		}
+		return []byte(toValid(b)), false
+	default:
+		return []byte(toValid(b)), false
+	}
+}
+
+// FromUTF8 converts valid UTF-8 to the stored bytes of a character set. ok is false when a character has no form there.
+func FromUTF8(charset string, b []byte) (out []byte, ok bool) {
+	if isASCII(b) {
+		return b, true
+	}
+	switch charset {
+	case "latin1":
+		return toLatin1(b)
+	case "ascii":
+		return nil, false
+	default:
+		return b, true
+	}
+}
+
+// MySQL's latin1 is Windows-1252 with the five undefined bytes as the C1 controls of the same number, as WHATWG has it.
+func fromLatin1(b []byte) []byte {
+	out := make([]byte, 0, len(b)+len(b)/2)
+	for _, c := range b {
+		out = utf8.AppendRune(out, charmap.Windows1252.DecodeByte(c))
+	}
+	return out
+}
+
+func toLatin1(b []byte) ([]byte, bool) {
+	out := make([]byte, 0, len(b))
+	for _, r := range string(b) {
+		c, ok := charmap.Windows1252.EncodeRune(r)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, c)
+	}
+	return out, true
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// A 4-byte sequence is not valid in utf8mb3.
+func hasSupplementary(b []byte) bool {
+	for _, c := range b {
+		if c >= 0xF0 {
+			return true
+		}
+	}
+	return false
+}
+
+func toValid(b []byte) string {
+	out := make([]byte, 0, len(b)+8)
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		out = utf8.AppendRune(out, r)
+		b = b[n:]
+	}
+	return string(out)
+}

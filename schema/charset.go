@@ -53,15 +53,29 @@ func FromUTF8(charset string, b []byte) (out []byte, ok bool) {
 func fromLatin1(b []byte) []byte {
 	out := make([]byte, 0, len(b)+len(b)/2)
 	for _, c := range b {
-		out = utf8.AppendRune(out, charmap.Windows1252.DecodeByte(c))
+		out = utf8.AppendRune(out, latin1Rune(c))
 	}
 	return out
+}
+
+func latin1Rune(c byte) rune {
+	if r := charmap.Windows1252.DecodeByte(c); r != utf8.RuneError {
+		return r
+	}
+	return rune(c)
+}
+
+func latin1Byte(r rune) (byte, bool) {
+	if c, ok := charmap.Windows1252.EncodeRune(r); ok {
+		return c, true
+	}
+	return byte(r), r >= 0x80 && r <= 0x9F && latin1Rune(byte(r)) == r
 }
 
 func toLatin1(b []byte) ([]byte, bool) {
 	out := make([]byte, 0, len(b))
 	for _, r := range string(b) {
-		c, ok := charmap.Windows1252.EncodeRune(r)
+		c, ok := latin1Byte(r)
 		if !ok {
 			return nil, false
 		}

@@ -13,7 +13,8 @@
 //     works on lists, caches and a package status of its own, and the programs run under their own dynamic loader.
 //
 // TIDEMARK_TEST_MYSQL_WAY=external|testcontainers|path|debian allows one way only; when it fails, the test fails.
-// CI uses that to be sure that the containers were run.
+// This package's own test of the containers runs wherever an engine answers, whichever way the other tests take, and
+// with TIDEMARK_TEST_CONTAINERS=required, as CI has it, fails elsewhere.
 //
 // Everything kept between runs (packages, an initialized empty data directory) is under TIDEMARK_TEST_CACHE, by default
 // the folder tidemark in the user's cache folder. It may be deleted at any time when no test runs.

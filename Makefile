@@ -1,0 +1,55 @@
+GO ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# The costly checks of our own invariants are compiled into every test.
+TAGS := invariants
+
+# go runs the pinned linters without installing them.
+GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# How long `make soak` runs.
+SOAK ?= 1h
+
+.PHONY: all build test race demo bench soak lint fmt mysql-image clean
+
+all: build
+
+build:
+	$(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/tidemark ./cmd/tidemark
+
+# Two packages at a time: several of them run servers.
+test:
+	$(GO) test -tags $(TAGS) -p 2 -timeout 45m ./...
+
+race:
+	$(GO) test -race -tags $(TAGS) -p 1 -timeout 90m ./...
+
+# KEEP=1 leaves both servers up.
+demo: build
+	$(GO) run ./integration/demo -tidemark bin/tidemark $(if $(KEEP),-keep)
+
+bench: build
+	$(GO) run ./bench -tidemark bin/tidemark
+
+# The same tests as in `make test`, in their long mode.
+soak:
+	TIDEMARK_SOAK=$(SOAK) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run Soak ./integration/...
+
+lint:
+	@if $(GOLANGCI) --version >/dev/null 2>&1; then \
+		echo "golangci-lint run"; $(GOLANGCI) run; \
+	else \
+		echo "golangci-lint can't be had; go vet and staticcheck instead"; \
+		$(GO) vet -tags $(TAGS) ./... && $(STATICCHECK) -tags $(TAGS) ./...; \
+	fi
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+# A MySQL image for the Testcontainers path, where no image registry is reachable.
+mysql-image:
+	$(GO) run ./integration/mysqltest/mkimage
+
+clean:
+	rm -rf bin

@@ -1,0 +1,152 @@
+package engine
+
+/*
+#include <stdlib.h>
+#include "scan.h"
+#include "duckdb_abi.h"
+
+extern void tidemarkScalar(void *info, void *chunk, void *result);
+
+typedef void (*tm_callback3)(void *, void *, void *);
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime/cgo"
+	"unsafe"
+
+	duckdb "github.com/duckdb/duckdb-go-bindings"
+)
+
+// ScalarFunction is a function over chunks of rows that SQL can call. It must be pure: DuckDB may call it once for many
+// equal rows, from several threads at a time, and before the query runs.
+type ScalarFunction struct {
+	Name   string
+	Args   []Type
+	Result Type
+	// Call computes all rows of the result. Arguments may be NULL in any row; see [Result.SetNull]. An error ends the query
+	// with its text.
+	Call func(args []Vector, result *Result) error
+}
+
+// Result takes the rows of a scalar function. Fixed-width values are written into the slices that the embedded Vector
+// gives, text by SetBytes and SetText.
+type Result struct{ Vector }
+
+// SetNull makes the value of a row NULL.
+func (r *Result) SetNull(row int) {
+	if r.validity == nil {
+		C.duckdb_vector_ensure_validity_writable(r.raw)
+		r.validity = unsafe.Pointer(C.duckdb_vector_get_validity(r.raw))
+	}
+	words := unsafe.Slice((*uint64)(r.validity), row>>6+1)
+	words[row>>6] &^= 1 << (row & 63)
+}
+
+// SetBytes sets a BLOB value, or a VARCHAR value, which must be valid UTF-8. The bytes are copied.
+func (r *Result) SetBytes(row int, b []byte) {
+	r.assign(row, unsafe.Pointer(unsafe.SliceData(b)), len(b))
+}
+
+// SetText sets a VARCHAR or BLOB value. The text is copied.
+func (r *Result) SetText(row int, s string) {
+	r.assign(row, unsafe.Pointer(unsafe.StringData(s)), len(s))
+}
+
+func (r *Result) assign(row int, p unsafe.Pointer, n int) {
+	if row < 0 || row >= r.rows {
+		panic(fmt.Sprintf("engine: row %d of a result of %d rows", row, r.rows))
+	}
+	C.duckdb_vector_assign_string_element_len(r.raw, C.uint64_t(row), (*C.char)(p), C.uint64_t(n))
+}
+
+// scalarCell is a registered function's Go handle, in memory that DuckDB hands to the callback.
+type scalarCell struct {
+	handle cgo.Handle
+	cell   *C.uintptr_t
+}
+
+func newCell(v any) scalarCell {
+	h := cgo.NewHandle(v)
+	return scalarCell{handle: h, cell: C.tm_cell(C.uintptr_t(h))}
+}
+
+func (c scalarCell) delete() {
+	c.handle.Delete()
+	C.free(unsafe.Pointer(c.cell))
+}
+
+func cellValue(p unsafe.Pointer) any { return cgo.Handle(*(*C.uintptr_t)(p)).Value() }
+
+func (in *instance) registerFunctions(conn duckdb.Connection) error {
+	if err := in.registerScan(conn); err != nil {
+		return err
+	}
+	for i := range in.engine.opts.Functions {
+		f := &in.engine.opts.Functions[i]
+		cell := newCell(f)
+		in.cells = append(in.cells, cell)
+		callback := unsafe.Pointer(C.tm_callback3(C.tidemarkScalar))
+		if err := registerScalar(conn, f, unsafe.Pointer(cell.cell), callback); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func registerScalar(conn duckdb.Connection, f *ScalarFunction, extra, callback unsafe.Pointer) error {
+	fn := duckdb.CreateScalarFunction()
+	defer duckdb.DestroyScalarFunction(&fn)
+	duckdb.ScalarFunctionSetName(fn, f.Name)
+	for _, t := range f.Args {
+		arg := t.logical()
+		duckdb.ScalarFunctionAddParameter(fn, arg)
+		duckdb.DestroyLogicalType(&arg)
+	}
+	result := f.Result.logical()
+	duckdb.ScalarFunctionSetReturnType(fn, result)
+	duckdb.DestroyLogicalType(&result)
+	duckdb.ScalarFunctionSetExtraInfo(fn, extra, nil)
+	// Without this DuckDB would take a call with a NULL literal for NULL, whatever the function makes of it.
+	duckdb.ScalarFunctionSetSpecialHandling(fn)
+	duckdb.ScalarFunctionSetFunction(fn, callback)
+	if duckdb.RegisterScalarFunction(conn, fn) != duckdb.StateSuccess {
+		return fmt.Errorf("cannot register function %s", f.Name)
+	}
+	return nil
+}
+
+//export tidemarkScalar
+func tidemarkScalar(info, chunk, result unsafe.Pointer) {
+	fi := duckdb.FunctionInfo{Ptr: info}
+	f := cellValue(C.duckdb_scalar_function_get_extra_info(info)).(*ScalarFunction)
+	if err := f.run(chunk, result); err != nil {
+		duckdb.ScalarFunctionSetError(fi, err.Error())
+	}
+}
+
+// run calls the function. A panic must not pass through C++ frames; it becomes the query's error.
+func (f *ScalarFunction) run(chunk, result unsafe.Pointer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("function %s: %v", f.Name, p)
+		}
+	}()
+	rows := int(C.duckdb_data_chunk_get_size(chunk))
+	args := make([]Vector, len(f.Args))
+	for i := range args {
+		v := C.duckdb_data_chunk_get_vector(chunk, C.uint64_t(i))
+		args[i] = vectorAt(v, f.Args[i], rows)
+	}
+	r := Result{vectorAt(result, f.Result, rows)}
+	return f.Call(args, &r)
+}
+
+func vectorAt(v unsafe.Pointer, t Type, rows int) Vector {
+	return Vector{
+		Type: t, raw: v, rows: rows,
+		data:     C.duckdb_vector_get_data(v),
+		validity: unsafe.Pointer(C.duckdb_vector_get_validity(v)),
+	}
+}

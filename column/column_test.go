@@ -357,3 +357,75 @@ func TestShortDecimalsAgree(t *testing.T) {
 		}
 	}
 }
+
+// Keys computed from stored values are those of the rows as they came, exact values included.
+func TestKeysFromStoredValues(t *testing.T) {
+	cols := []schema.Column{
+		{Type: schema.BigInt, Unsigned: true}, {Type: schema.Decimal, Precision: 40, Scale: 2}, {Type: schema.Decimal, Precision: 9, Scale: 2},
+		{Type: schema.Date}, {Type: schema.DateTime, FSP: 6}, {Type: schema.Timestamp, FSP: 6}, {Type: schema.Time}, {Type: schema.Year},
+		{Type: schema.VarChar, Charset: "latin1"}, {Type: schema.VarChar, Charset: "utf8mb4"}, {Type: schema.Binary, Length: 3},
+		{Type: schema.Enum, Elements: []string{"x", "y"}}, {Type: schema.Set, Elements: []string{"x", "y"}}, {Type: schema.Bit, Length: 64}, {Type: schema.Double, Scale: schema.FloatUnscaled},
+		{Type: schema.SmallInt},
+	}
+	tbl := table(cols...)
+	tbl.Key = nil
+	for i := range cols {
+		tbl.Key = append(tbl.Key, i)
+	}
+	rows := []func(b *Builder){
+		func(b *Builder) {
+			b.Column(0).Uint(math.MaxUint64)
+			b.Column(1).DecimalText([]byte("-12345678901234567890123456789012345678.5"))
+			b.Column(2).DecimalText([]byte("-1.25"))
+			b.Column(3).Date(2024, 2, 29)
+			b.Column(4).DateTime(1, 1, 1, 0, 0, 0, 1)
+			b.Column(5).Timestamp(1<<31, 999999)
+			b.Column(6).Time(-1)
+			b.Column(7).Int(2155)
+			b.Column(8).Bytes([]byte("\xe9\x81"))
+			b.Column(9).Bytes([]byte("😀\x00"))
+			b.Column(10).Bytes([]byte("a"))
+			b.Column(11).Enum(2)
+			b.Column(12).Set(3)
+			b.Column(13).Bit(1 << 63)
+			b.Column(14).Double(-1.5)
+			b.Column(15).Int(-32768)
+		},
+		func(b *Builder) {
+			b.Column(0).Uint(0)
+			b.Column(1).DecimalText([]byte("0"))
+			b.Column(2).DecimalText([]byte("0"))
+			b.Column(3).Date(0, 0, 0)
+			b.Column(4).DateTime(2024, 2, 31, 1, 2, 3, 4)
+			b.Column(5).Timestamp(0, 0)
+			b.Column(6).Time(0)
+			b.Column(7).Int(0)
+			b.Column(8).Bytes(nil)
+			b.Column(9).Bytes([]byte("\xff\xfe"))
+			b.Column(10).Bytes(nil)
+			b.Column(11).Enum(0)
+			b.Column(12).Set(0)
+			b.Column(13).Bit(0)
+			b.Column(14).Double(0)
+			b.Column(15).Int(0)
+		},
+	}
+	b := NewBuilder(memory.DefaultAllocator, tbl)
+	for _, put := range rows {
+		put(b)
+		b.EndRow()
+	}
+	batch, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := (&Batch{Table: tbl, Record: batch.Record, Exact: batch.Exact}).WithKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if !bytes.Equal(again.Keys.At(i), batch.Keys.At(i)) {
+			t.Errorf("row %d:\n%x\n%x", i, again.Keys.At(i), batch.Keys.At(i))
+		}
+	}
+}

@@ -32,6 +32,8 @@ var layers = []string{
 	"storage",
 	"replay",
 	"replica",
+	"query/sqlerr",
+	"query/field",
 	"query/collate",
 	"query/function",
 	"query/translate",

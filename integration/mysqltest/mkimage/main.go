@@ -40,9 +40,9 @@ var settings = []string{
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := build(ctx, log); err != nil {
+	err := build(ctx, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mkimage:", err)
 		os.Exit(1)
 	}

@@ -32,7 +32,7 @@ void duckdb_data_chunk_set_size(void *chunk, uint64_t size);
 void *duckdb_vector_get_data(void *vector);
 uint64_t *duckdb_vector_get_validity(void *vector);
 void duckdb_vector_ensure_validity_writable(void *vector);
-void duckdb_vector_assign_string_element_len(void *vector, uint64_t row, const char *bytes, uint64_t length);
+void duckdb_unsafe_vector_assign_string_element_len(void *vector, uint64_t row, const char *bytes, uint64_t length);
 void *duckdb_list_vector_get_child(void *vector);
 void *duckdb_scalar_function_get_extra_info(void *info);
 void duckdb_scalar_function_set_error(void *info, const char *message);

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,30 +13,30 @@ import (
 type partGroup struct {
 	parts   []*Part
 	deletes bool
+	// exact is what all rows of the parts have in the hidden column besides what the files say: the initial values of
+	// columns that the parts do not have.
+	exact string
 }
 
 // partGroups keeps parts with deleted rows apart, so that the others are read without a filter.
-func (s *Scan) partGroups(t *Table) ([]*partGroup, error) {
-	whole, holed := &partGroup{}, &partGroup{deletes: true}
+func (s *Scan) partGroups(t *Table) []*partGroup {
+	var out []*partGroup
 	for i := range t.Parts {
 		p := &t.Parts[i]
 		dead := countDead(p.Dead, p.Rows)
 		s.rows += p.Rows - dead
-		switch {
-		case dead == p.Rows:
-		case dead == 0:
-			whole.parts = append(whole.parts, p)
-		default:
-			holed.parts = append(holed.parts, p)
+		if dead == p.Rows {
+			continue
 		}
-	}
-	var out []*partGroup
-	for _, g := range []*partGroup{whole, holed} {
-		if len(g.parts) > 0 {
-			out = append(out, g)
+		exact := string(s.missingExact(p.has))
+		at := slices.IndexFunc(out, func(g *partGroup) bool { return g.deletes == (dead > 0) && g.exact == exact })
+		if at < 0 {
+			at = len(out)
+			out = append(out, &partGroup{deletes: dead > 0, exact: exact})
 		}
+		out[at].parts = append(out[at].parts, p)
 	}
-	return out, nil
+	return out
 }
 
 // partsSQL gives a SELECT over one group of parts.
@@ -45,7 +46,7 @@ func (s *Scan) partGroups(t *Table) ([]*partGroup, error) {
 func (s *Scan) partsSQL(g *partGroup) (string, error) {
 	var b strings.Builder
 	b.WriteString("SELECT ")
-	b.WriteString(s.columnList())
+	b.WriteString(s.columnList(g.exact))
 	b.WriteString(" FROM read_parquet([")
 	for i, p := range g.parts {
 		if i > 0 {
@@ -68,33 +69,41 @@ func (s *Scan) partsSQL(g *partGroup) (string, error) {
 	return b.String(), nil
 }
 
-func (s *Scan) columnList() string {
+func (s *Scan) columnList(exact string) string {
 	names := make([]string, 0, len(s.columns)+1)
 	for _, c := range s.columns {
 		names = append(names, c.Name)
 	}
-	return strings.Join(append(names, ExactColumn), ", ")
+	hidden := ExactColumn
+	if exact != "" {
+		hidden = fmt.Sprintf("coalesce(%[1]s, ''::BLOB) || %[2]s::BLOB AS %[1]s", ExactColumn, Quote(blobText([]byte(exact))))
+	}
+	return strings.Join(append(names, hidden), ", ")
 }
 
 // writeFields writes the entries of the schema map: field id -> name, type and the value of files without the column.
 func (s *Scan) writeFields(b *strings.Builder) error {
 	for i := range s.columns {
 		c := &s.columns[i]
-		writeField(b, c.ID, c.Name, c.Type, "NULL")
+		value, err := s.initials[c.ID].literal()
+		if err != nil {
+			return err
+		}
+		writeField(b, c.ID, c.Name, c.Type, value)
 		b.WriteString(", ")
 	}
 	writeField(b, schema.ExactFieldID, ExactColumn, Type{ID: Blob}, "NULL")
 	return nil
 }
 
-func writeField(b *strings.Builder, id uint32, name string, t Type, initial string) {
+func writeField(b *strings.Builder, id uint32, name string, t Type, value string) {
 	b.WriteString(strconv.FormatUint(uint64(id), 10))
 	b.WriteString(": {name: ")
 	b.WriteString(Quote(name))
 	b.WriteString(", type: ")
 	b.WriteString(Quote(t.String()))
 	b.WriteString(", default_value: ")
-	b.WriteString(initial)
+	b.WriteString(value)
 	b.WriteString("}")
 }
 

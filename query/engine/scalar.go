@@ -14,6 +14,7 @@ import "C"
 import (
 	"fmt"
 	"runtime/cgo"
+	"unicode/utf8"
 	"unsafe"
 
 	duckdb "github.com/duckdb/duckdb-go-bindings"
@@ -58,7 +59,10 @@ func (r *Result) assign(row int, p unsafe.Pointer, n int) {
 	if row < 0 || row >= r.rows {
 		panic(fmt.Sprintf("engine: row %d of a result of %d rows", row, r.rows))
 	}
-	C.duckdb_vector_assign_string_element_len(r.raw, C.uint64_t(row), (*C.char)(p), C.uint64_t(n))
+	if b := unsafe.Slice((*byte)(p), n); r.Type.ID == Varchar && !utf8.Valid(b) {
+		panic(fmt.Sprintf("engine: a VARCHAR value is not valid UTF-8: %q", b))
+	}
+	C.duckdb_unsafe_vector_assign_string_element_len(r.raw, C.uint64_t(row), (*C.char)(p), C.uint64_t(n))
 }
 
 // scalarCell is a registered function's Go handle, in memory that DuckDB hands to the callback.

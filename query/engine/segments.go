@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -30,6 +31,7 @@ import (
 type segmentScan struct {
 	handle   *handle
 	columns  []ScanColumn // the hidden column is the last
+	initials map[uint32]initial
 	segments []Segment
 	rows     int64 // dead ones included
 
@@ -38,9 +40,8 @@ type segmentScan struct {
 
 // segmentsSQL gives a SELECT over the segments.
 func (s *Scan) segmentsSQL(t *Table) (string, error) {
-	g := &segmentScan{handle: &handle{engine: s.engine}}
-	g.columns = append(g.columns, s.columns...)
-	g.columns = append(g.columns, ScanColumn{ID: schema.ExactFieldID, Name: ExactColumn, Type: Type{ID: Blob}})
+	g := &segmentScan{handle: &handle{engine: s.engine}, initials: s.initials}
+	g.columns = append(slices.Clone(s.columns), ScanColumn{ID: schema.ExactFieldID, Name: ExactColumn, Type: Type{ID: Blob}})
 	for i := range t.Segments {
 		rows := t.Segments[i].Record.NumRows()
 		dead := countDead(t.Segments[i].Dead, rows)
@@ -49,7 +50,7 @@ func (s *Scan) segmentsSQL(t *Table) (string, error) {
 		}
 		s.rows += rows - dead
 		g.rows += rows
-		g.segments = append(g.segments, t.Segments[i])
+		g.segments = append(g.segments, t.Segments[i].withExact(s.missingExact(t.Segments[i].has)))
 	}
 	bitsets := newBitsets(0)
 	if bitsets == nil {
@@ -59,7 +60,7 @@ func (s *Scan) segmentsSQL(t *Table) (string, error) {
 		return "", err
 	}
 	s.engine.addSegments(g)
-	return fmt.Sprintf("SELECT %s FROM %s(%d::UBIGINT)", s.columnList(), segmentsFunction, g.handle.id), nil
+	return fmt.Sprintf("SELECT %s FROM %s(%d::UBIGINT)", s.columnList(""), segmentsFunction, g.handle.id), nil
 }
 
 func (e *Engine) addSegments(g *segmentScan) {
@@ -115,9 +116,7 @@ func (in *instance) registerScan(conn duckdb.Connection) error {
 func tidemarkSegmentsBind(info unsafe.Pointer) {
 	bi := duckdb.BindInfo{Ptr: info}
 	e := cellValue(duckdb.BindGetExtraInfo(bi)).(*Engine)
-	parameter := duckdb.BindGetParameter(bi, 0)
-	id := duckdb.GetUInt64(parameter)
-	duckdb.DestroyValue(&parameter)
+	id := handleParameter(bi)
 	g, err := e.segments(id)
 	if err != nil {
 		duckdb.BindSetError(bi, err.Error())
@@ -130,6 +129,17 @@ func tidemarkSegmentsBind(info unsafe.Pointer) {
 	}
 	duckdb.BindSetCardinality(bi, duckdb.IdxT(g.rows), true)
 	duckdb.BindSetBindData(bi, unsafe.Pointer(C.tm_cell(C.uintptr_t(id))), unsafe.Pointer(C.tm_callback1(C.free)))
+}
+
+// handleParameter reads the handle; 0, which is no handle, for NULL. Asking DuckDB for the number in a NULL ends the
+// process.
+func handleParameter(bi duckdb.BindInfo) uint64 {
+	parameter := duckdb.BindGetParameter(bi, 0)
+	defer duckdb.DestroyValue(&parameter)
+	if duckdb.IsNullValue(parameter) {
+		return 0
+	}
+	return duckdb.GetUInt64(parameter)
 }
 
 //export tidemarkSegmentsInit
@@ -203,25 +213,27 @@ func (g *segmentScan) fill(scan *C.tm_scan, projection []uint64) error {
 func (g *segmentScan) column(pins *runtime.Pinner, out *C.tm_column, from *Segment, c *ScanColumn) error {
 	a := from.column(c.ID)
 	if a == nil {
-		a = array.NewNull(1)
+		if a = g.initials[c.ID].value; a == nil {
+			a = array.NewNull(1)
+		}
+		out.constant = 1
 	}
 	if a.DataType().ID() == arrow.NULL {
-		return nullColumn(pins, out)
+		nullColumn(pins, out)
+		return nil
 	}
-	if int64(a.Len()) < from.Record.NumRows() {
+	if out.constant == 0 && int64(a.Len()) < from.Record.NumRows() {
 		return fmt.Errorf("segment: column %s has %d values for %d rows", c.Name, a.Len(), from.Record.NumRows())
 	}
 	return carry(pins, out, a, c)
 }
 
-var allNull = []uint8{0}
-
-// nullColumn makes a constant column without a value.
-func nullColumn(pins *runtime.Pinner, out *C.tm_column) error {
-	pins.Pin(&allNull[0])
+// nullColumn makes a constant column without a value: a bitmap of one zero bit.
+func nullColumn(pins *runtime.Pinner, out *C.tm_column) {
+	bitmap := new(uint8)
+	pins.Pin(bitmap)
 	out.constant = 1
-	out.validity = (*C.uint8_t)(unsafe.Pointer(&allNull[0]))
-	return nil
+	out.validity = (*C.uint8_t)(unsafe.Pointer(bitmap))
 }
 
 // carry describes an array to C. It checks that every buffer is as long as the array's rows need.

@@ -30,7 +30,7 @@ type Part struct {
 	Wide []uint32
 	// Exact lists the ids of the columns for which the part's hidden column has values. Empty: the part has no such column.
 	Exact []uint32
-	// Columns lists the ids of the columns that the part has.
+	// Columns lists the ids of the columns that the part has; nil: all of the table's.
 	Columns []uint32
 }
 
@@ -61,9 +61,11 @@ type ScanColumn struct {
 type Scan struct {
 	engine  *Engine
 	columns []ScanColumn
-	sql     string
-	rows    int64
-	handles []*handle
+	// initials are the values of columns that came by ADD COLUMN, by column id.
+	initials map[uint32]initial
+	sql      string
+	rows     int64
+	handles  []*handle
 }
 
 // Columns gives the scan's columns in the order of the table's, the hidden one left out.
@@ -98,13 +100,13 @@ func (s *Scan) build(t *Table) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	s.columns = t.columns()
-	groups, err := s.partGroups(t)
-	if err != nil {
+	var err error
+	if s.initials, err = t.initials(); err != nil {
 		return err
 	}
+	s.columns = t.columns(s.initials)
 	var selects []string
-	for _, g := range groups {
+	for _, g := range s.partGroups(t) {
 		sql, err := s.partsSQL(g)
 		if err != nil {
 			return err
@@ -138,12 +140,12 @@ func (t *Table) check() error {
 }
 
 // columns gives the scan's columns with the types that hold all values of this version.
-func (t *Table) columns() []ScanColumn {
+func (t *Table) columns(initials map[uint32]initial) []ScanColumn {
 	out := make([]ScanColumn, len(t.Schema.Columns))
 	for i := range out {
 		c := &t.Schema.Columns[i]
 		out[i] = ScanColumn{ID: c.ID, Name: columnName(c.ID), Type: columnType(c), Exact: t.hasExact(c.ID)}
-		if c.Wide() && !t.fitsInt64(c.ID) {
+		if c.Wide() && !(t.fitsInt64(c.ID) && fitInt64(initials[c.ID].value)) {
 			out[i].Type = Type{ID: UBigInt}
 		}
 	}
@@ -194,16 +196,21 @@ func (t *Table) fitsInt64(id uint32) bool {
 		}
 	}
 	for i := range t.Segments {
-		if a, ok := t.Segments[i].column(id).(*array.Uint64); ok && !fitInt64(a) {
+		if !fitInt64(t.Segments[i].column(id)) {
 			return false
 		}
 	}
 	return true
 }
 
-func fitInt64(a *array.Uint64) bool {
-	for i, v := range a.Uint64Values() {
-		if v>>63 != 0 && a.IsValid(i) {
+// fitInt64 tells whether an array is one of unsigned values below 2^63, or not an array of unsigned values at all.
+func fitInt64(a arrow.Array) bool {
+	u, ok := a.(*array.Uint64)
+	if !ok {
+		return true
+	}
+	for i, v := range u.Uint64Values() {
+		if v>>63 != 0 && u.IsValid(i) {
 			return false
 		}
 	}

@@ -203,7 +203,9 @@ func (n Int128) Big() *big.Int {
 func (n Int128) IsInt64() bool { return n.High == int64(n.Low)>>63 }
 
 // Int128s gives the values of HUGEINT and the unscaled ones of DECIMAL(19..38).
-func (v *Vector) Int128s() []Int128 { return values[Int128](v, v.Type.ID == HugeInt || v.decimal(19, 38)) }
+func (v *Vector) Int128s() []Int128 {
+	return values[Int128](v, v.Type.ID == HugeInt || v.decimal(19, 38))
+}
 
 func (v *Vector) decimal(from, to uint8) bool {
 	return v.Type.ID == Decimal && v.Type.Width >= from && v.Type.Width <= to

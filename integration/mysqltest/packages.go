@@ -156,14 +156,18 @@ func newApt(parent string) (apt, error) {
 			return apt{}, err
 		}
 	}
-	sources := filepath.Join(a.dir, "mysql.sources")
+	sources, status := filepath.Join(a.dir, "mysql.sources"), filepath.Join(a.dir, "state", "status")
+	// Nothing counts as installed, so that every library is fetched. apt locks the folder the status is in.
+	if err := os.WriteFile(status, nil, 0o600); err != nil {
+		return apt{}, err
+	}
 	a.options = []string{
 		"-oDir::Etc::sourcelist=" + sources,
 		"-oDir::Etc::sourceparts=/dev/null",
 		"-oDir::Etc::preferences=/dev/null",
 		"-oDir::Etc::preferencesparts=/dev/null",
 		"-oDir::State=" + filepath.Join(a.dir, "state"),
-		"-oDir::State::status=/dev/null",
+		"-oDir::State::status=" + status,
 		"-oDir::Cache=" + filepath.Join(a.dir, "cache"),
 		"-oDir::Log=" + filepath.Join(a.dir, "log"),
 		"-oAcquire::Languages=none",

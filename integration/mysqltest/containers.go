@@ -117,6 +117,14 @@ func owner() string {
 	return host + " " + strconv.Itoa(os.Getpid()) + " " + startTime(os.Getpid())
 }
 
+// ownerOf is the label's value: nobody's for a container that may stay.
+func ownerOf(o Options) string {
+	if o.Detached {
+		return "nobody"
+	}
+	return owner()
+}
+
 func ownerIsGone(label string) bool {
 	words := strings.Fields(label)
 	host, _ := os.Hostname()
@@ -166,7 +174,7 @@ func (c *containers) launch(ctx context.Context, o Options) (instance, error) {
 		ExposedPorts: []string{mysqlPort},
 		Env:          map[string]string{"MYSQL_ALLOW_EMPTY_PASSWORD": "yes", "MYSQL_ROOT_HOST": "%"},
 		Cmd:          o.serverArgs(),
-		Labels:       map[string]string{ownerLabel: owner()},
+		Labels:       map[string]string{ownerLabel: ownerOf(o)},
 		HostConfigModifier: func(h *container.HostConfig) {
 			// A fixed port: Docker would choose another one each time the container starts.
 			h.PortBindings = network.PortMap{network.MustParsePort(mysqlPort): {{HostIP: publish, HostPort: strconv.Itoa(port)}}}
@@ -196,6 +204,9 @@ type box struct {
 func (b *box) id() string      { return b.container.GetContainerID() }
 func (b *box) login() Login    { return b.address }
 func (b *box) dataDir() string { return "" }
+func (b *box) endCommand() string {
+	return "docker rm --force --volumes " + b.id()[:12]
+}
 
 func (b *box) start(ctx context.Context) error { return b.container.Start(ctx) }
 

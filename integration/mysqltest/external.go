@@ -35,6 +35,7 @@ type foreign struct{ address Login }
 func (f foreign) login() Login               { return f.address }
 func (foreign) dataDir() string              { return "" }
 func (foreign) failure() string              { return "" }
+func (foreign) endCommand() string           { return "" }
 func (foreign) start(context.Context) error  { return ErrNotOwn }
 func (foreign) stop(context.Context) error   { return ErrNotOwn }
 func (foreign) kill(context.Context) error   { return ErrNotOwn }

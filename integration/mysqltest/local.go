@@ -112,7 +112,7 @@ func (s software) launch(ctx context.Context, o Options) (_ instance, err error)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{dir: dir}
+	p := &process{dir: dir, detached: o.Detached}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.remove(ctx))
@@ -137,16 +137,18 @@ func (s software) launch(ctx context.Context, o Options) (_ instance, err error)
 
 // process is a mysqld on this machine.
 type process struct {
-	dir    *runDir
-	port   int
-	args   []string
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd ended
+	dir      *runDir
+	port     int
+	args     []string
+	detached bool // outlives this process
+	cmd      *exec.Cmd
+	exited   chan struct{} // closed when cmd ended
 }
 
-func (p *process) login() Login     { return Login{Host: "127.0.0.1", Port: p.port, User: "root"} }
-func (p *process) dataDir() string  { return filepath.Join(p.dir.path, "data") }
-func (p *process) errorLog() string { return filepath.Join(p.dir.path, "error.log") }
+func (p *process) login() Login       { return Login{Host: "127.0.0.1", Port: p.port, User: "root"} }
+func (p *process) dataDir() string    { return filepath.Join(p.dir.path, "data") }
+func (p *process) endCommand() string { return fmt.Sprintf("kill %d", p.cmd.Process.Pid) }
+func (p *process) errorLog() string   { return filepath.Join(p.dir.path, "error.log") }
 
 func (p *process) start(context.Context) error {
 	if p.running() {
@@ -154,7 +156,14 @@ func (p *process) start(context.Context) error {
 	}
 	cmd := exec.Command(p.args[0], p.args[1:]...)
 	cmd.Dir = p.dir.path
-	if err := startTied(cmd); err != nil {
+	start := startTied
+	if p.detached {
+		// The server takes the lock over that tells that its folder is in use.
+		cmd.ExtraFiles = []*os.File{p.dir.owner.file}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		start = (*exec.Cmd).Start
+	}
+	if err := start(cmd); err != nil {
 		return fmt.Errorf("starting mysqld: %w", err)
 	}
 	exited := make(chan struct{})

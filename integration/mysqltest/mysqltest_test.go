@@ -142,6 +142,42 @@ func TestEndsWithTheProcess(t *testing.T) {
 	require.Eventually(t, func() bool { return startTime(pid) == "gone" || zombie(pid) }, 10*time.Second, 10*time.Millisecond)
 }
 
+// TestDetached: a server that may outlive its process keeps its data when that ends, until it ends itself.
+func TestDetached(t *testing.T) {
+	if os.Getenv("MYSQLTEST_CHILD") != "" {
+		s, err := StartServer(t.Context(), Options{Own: true, Detached: true})
+		require.NoError(t, err)
+		fmt.Printf("left behind: %s|%s|%s\n", s.Addr(), s.DataDir(), s.EndCommand())
+		return
+	}
+	if err := (&packages{}).probe(t.Context(), slog.New(slog.DiscardHandler)); errors.Is(err, errAbsent) {
+		t.Skip(err)
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDetached$")
+	child.Env = append(os.Environ(), "MYSQLTEST_CHILD=1", envWay+"="+string(Debian), envServer+"=")
+	out, err := child.Output()
+	require.NoError(t, err, "%s", out)
+	_, rest, found := strings.Cut(string(out), "left behind: ")
+	require.True(t, found, "%s", out)
+	line, _, _ := strings.Cut(rest, "\n")
+	words := strings.Split(line, "|")
+
+	login, err := parseLogin("root@" + words[0])
+	require.NoError(t, err)
+	base, err := cacheDir("run")
+	require.NoError(t, err)
+	require.NoError(t, sweepRunDirs(base), "a sweep of another process")
+	require.DirExists(t, words[1])
+	text, err := login.Client(t.Context(), nil, "-N", "-e", "SELECT 1")
+	require.NoError(t, err)
+	require.Equal(t, "1\n", string(text))
+
+	require.NoError(t, exec.Command("sh", "-c", words[2]).Run())
+	require.Eventually(t, func() bool {
+		return sweepRunDirs(base) == nil && !exists(words[1])
+	}, time.Minute, 50*time.Millisecond)
+}
+
 // zombie: the server has ended and only waits for the machine's init to collect it, which some containers never do.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -15,13 +15,16 @@ type Options struct {
 	Args []string
 
 	// Own asks for a server that nobody else uses and that may be stopped, killed and restarted.
-	// It can't be had in the way "external".
+	// It can't be had in the way External.
 	Own bool
 
 	// Durable makes every commit synced to disk, as MySQL does by default: needed where the server is killed and
 	// must come back with all that it confirmed. Otherwise commits are several times faster and a crash of the
 	// machine (not of the server) could lose the last second.
 	Durable bool
+
+	// Detached lets the server outlive this process, unless Close ends it first; see Server.EndCommand.
+	Detached bool
 
 	// Logger hears which way was taken and why the others were not; nil discards that.
 	Logger *slog.Logger

@@ -44,6 +44,7 @@ type instance interface {
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
 	remove(ctx context.Context) error // ends it and deletes what it left on disk
+	endCommand() string               // for a shell; "" if it is not ours to end
 	failure() string                  // why it ended, "" while it runs or when nothing is known
 }
 
@@ -113,6 +114,10 @@ func (s *Server) Version() string { return s.version }
 
 // DataDir is the server's data directory on this machine, "" for external servers and containers.
 func (s *Server) DataDir() string { return s.instance.dataDir() }
+
+// EndCommand is what a person types to end a server that outlives this process; "" if it isn't ours to end. Its data are
+// deleted with it, or by the next run.
+func (s *Server) EndCommand() string { return s.instance.endCommand() }
 
 // Stop shuts the server down in good order. Restart brings it back.
 func (s *Server) Stop(ctx context.Context) error { return s.instance.stop(ctx) }

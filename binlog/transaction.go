@@ -1,0 +1,177 @@
+package binlog
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/tidemarkdb/tidemark/gtid"
+)
+
+// Kind says what a transaction is.
+type Kind uint8
+
+// The kinds of what a stream delivers.
+const (
+	// Progress is no transaction: the source has nothing more up to End. GTID is zero.
+	Progress Kind = iota + 1
+	// Empty is a transaction of which no event was kept: it touched nothing that is followed.
+	Empty
+	// Rows is a committed transaction with row events, statements, or both. CREATE TABLE .. SELECT is one: the
+	// CREATE statement comes first and the rows follow.
+	Rows
+	// DDL is a statement that stands alone and commits by itself. It may be any statement that the source logs so,
+	// not only a definition; see Statement.SQL.
+	DDL
+	// XAPrepare holds the events of an XA transaction whose outcome is open. XA tells its id.
+	XAPrepare
+	// XACommit and XARollback decide an XA transaction prepared earlier. They have no events.
+	XACommit
+	XARollback
+	// RolledBack is a transaction that ended in ROLLBACK and is logged nevertheless, because it changed tables that
+	// can not roll back. What it did to tables that can must not be applied.
+	RolledBack
+)
+
+var kindNames = [...]string{
+	Progress: "progress", Empty: "empty", Rows: "rows", DDL: "ddl", XAPrepare: "xa prepare", XACommit: "xa commit",
+	XARollback: "xa rollback", RolledBack: "rolled back",
+}
+
+// String is the kind in words.
+func (k Kind) String() string { return kindNames[k] }
+
+// Transaction is one complete transaction of the source, in the order in which the source logged it.
+type Transaction struct {
+	Kind Kind
+	// GTID is zero with gtid_mode = OFF and for Progress. It counts as executed only together with the effect of the
+	// transaction.
+	GTID gtid.GTID
+	// Start is the place of the first event, End the place behind the last one. Reading can begin again at End.
+	Start, End gtid.Position
+	// OriginalCommit is when the first server of the replication chain committed it, ImmediateCommit when the source
+	// did; microseconds since 1970, 0 if not known (servers before 8.0).
+	OriginalCommit, ImmediateCommit uint64
+	// Timestamp is the header's, seconds since 1970: when its first statement began.
+	Timestamp uint32
+	// Source and FileCreated complete the transaction's Identity.
+	Source      gtid.UUID
+	FileCreated uint32
+	// XID is the number under which the source's storage engine committed it, 0 if it did not say.
+	XID uint64
+	// XA is the id of an XA transaction, for the XA kinds.
+	XA XID
+	// RowEvents and StatementCount count the kept events, Skipped the row events of tables that are not followed.
+	RowEvents, StatementCount, Skipped int
+
+	mem   []Event
+	size  int64
+	spill *spill
+}
+
+// Event is a *RowsEvent or a *Statement.
+type Event interface {
+	event()
+	size() int
+}
+
+// Action is what a row event does.
+type Action uint8
+
+// The actions of row events.
+const (
+	Insert Action = iota + 1
+	Update
+	Delete
+	// PartialUpdate is an update whose JSON columns are differences (binlog_row_value_options = PARTIAL_JSON). The
+	// decoder refuses it.
+	PartialUpdate
+)
+
+var actionNames = [...]string{Insert: "insert", Update: "update", Delete: "delete", PartialUpdate: "partial update"}
+
+// String is the action in words.
+func (a Action) String() string { return actionNames[a] }
+
+// RowsEvent is the change of one or more rows of one followed table, not yet decoded; see [Decoder].
+type RowsEvent struct {
+	Table  *TableMap
+	Action Action
+
+	body []byte // from the number of columns on
+}
+
+func (*RowsEvent) event() {}
+
+func (r *RowsEvent) size() int { return len(r.body) }
+
+// Identity is what is kept to recognise the transaction on its source.
+func (t *Transaction) Identity() gtid.Identity {
+	return gtid.Identity{Source: t.Source, GTID: t.GTID, Start: t.Start, Committed: t.OriginalCommit, FileCreated: t.FileCreated}
+}
+
+// Size is the number of bytes of the kept events, in memory or spilled.
+func (t *Transaction) Size() int64 { return t.size }
+
+// Spilled reports whether the events lie in a temporary file.
+func (t *Transaction) Spilled() bool { return t.spill != nil }
+
+// Events gives the kept events in order. It may be called again. A spilled transaction has one event in memory at a
+// time: what an event holds is then valid until the next one is asked for. An error, of class Local, ends the sequence.
+func (t *Transaction) Events() iter.Seq2[Event, error] {
+	if t.spill != nil {
+		return t.spill.events()
+	}
+	return func(yield func(Event, error) bool) {
+		for _, e := range t.mem {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Release frees the memory and the temporary file. The transaction has no events afterwards.
+func (t *Transaction) Release() error {
+	t.mem = nil
+	if t.spill == nil {
+		return nil
+	}
+	err := t.spill.close()
+	t.spill = &spill{}
+	return err
+}
+
+// keep adds an event. Beyond limit bytes all events move to a file in dir. kept tells whether e's memory is still in
+// use.
+func (t *Transaction) keep(e Event, dir string, limit int64) (kept bool, err error) {
+	if _, ok := e.(*RowsEvent); ok {
+		t.RowEvents++
+	} else {
+		t.StatementCount++
+	}
+	t.size += int64(e.size())
+	if t.spill == nil && t.size <= limit {
+		t.mem = append(t.mem, e)
+		return true, nil
+	}
+	if t.spill == nil {
+		if t.spill, err = newSpill(dir); err != nil {
+			return false, err
+		}
+		for _, old := range t.mem {
+			if err := t.spill.add(old); err != nil {
+				return false, err
+			}
+		}
+		t.mem = nil
+	}
+	return false, t.spill.add(e)
+}
+
+// String names the transaction for messages.
+func (t *Transaction) String() string {
+	if t.GTID.IsZero() {
+		return fmt.Sprintf("%s at %s", t.Kind, t.Start)
+	}
+	return fmt.Sprintf("%s %s at %s", t.Kind, t.GTID, t.Start)
+}

@@ -156,7 +156,7 @@ func (p *process) start(context.Context) error {
 	}
 	cmd := exec.Command(p.args[0], p.args[1:]...)
 	cmd.Dir = p.dir.path
-	start := startTied
+	start := StartTied
 	if p.detached {
 		// The server takes the lock over that tells that its folder is in use.
 		cmd.ExtraFiles = []*os.File{p.dir.owner.file}

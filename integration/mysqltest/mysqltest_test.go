@@ -40,6 +40,13 @@ func TestTestcontainers(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	checkServer(t, s)
+
+	path, err := findInImage(t.Context(), "mysql")
+	require.NoError(t, err)
+	client := exec.CommandContext(t.Context(), path, append(s.args(), "-N", "-e", "SELECT 'grün'")...)
+	out, err := client.Output()
+	require.NoError(t, err)
+	require.Equal(t, "grün\n", string(out))
 }
 
 // checkServer puts a server through everything that the package promises of one.

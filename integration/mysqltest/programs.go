@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -18,26 +21,60 @@ var programs struct {
 }
 
 // Program returns the path of one of MySQL's client programs: mysql, mysqldump, mysqlbinlog, mysqladmin. It is the one
-// on the PATH if that is MySQL's, else the one of the Debian packages, which are fetched if need be.
+// on the PATH if that is MySQL's, else the one of the Debian packages, which are fetched if need be, else the one in the
+// image from which the containers are made.
 func Program(ctx context.Context, name string) (string, error) {
 	programs.Lock()
 	defer programs.Unlock()
 	if path := programs.paths[name]; path != "" {
 		return path, nil
 	}
-	path, err := findMySQL(ctx, name)
+	path, err := findProgram(ctx, name)
 	if err != nil {
-		u, unpackErr := unpackedPackages(ctx, slog.New(slog.DiscardHandler))
-		if unpackErr != nil {
-			return "", fmt.Errorf("MySQL's %s: %w", name, errors.Join(err, unpackErr))
-		}
-		path = u.wrapper(name)
+		return "", err
 	}
 	if programs.paths == nil {
 		programs.paths = map[string]string{}
 	}
 	programs.paths[name] = path
 	return path, nil
+}
+
+func findProgram(ctx context.Context, name string) (string, error) {
+	var failed []error
+	for _, find := range []func(context.Context, string) (string, error){findMySQL, findInPackages, findInImage} {
+		path, err := find(ctx, name)
+		if err == nil {
+			return path, nil
+		}
+		failed = append(failed, err)
+	}
+	return "", fmt.Errorf("MySQL's %s can't be had: %w", name, errors.Join(failed...))
+}
+
+func findInPackages(ctx context.Context, name string) (string, error) {
+	u, err := unpackedPackages(ctx, slog.New(slog.DiscardHandler))
+	return u.wrapper(name), err
+}
+
+// findInImage makes a script that runs the program in a container. That shares the machine's network, so that it
+// reaches 127.0.0.1.
+func findInImage(ctx context.Context, name string) (string, error) {
+	docker, err := exec.LookPath("docker")
+	if err != nil {
+		return "", fmt.Errorf("no docker on the PATH: %w", errAbsent)
+	}
+	c := &containers{}
+	if err := c.probe(ctx, slog.New(slog.DiscardHandler)); err != nil {
+		return "", err
+	}
+	dir, err := cacheDir("docker-bin")
+	if err != nil {
+		return "", err
+	}
+	words := []string{docker, "run", "--rm", "--interactive", "--network=host", "--entrypoint=" + name, c.image}
+	path := filepath.Join(dir, name)
+	return path, os.WriteFile(path, fmt.Appendf(nil, wrapperScript, strings.Join(words, " ")), 0o755)
 }
 
 // Client runs the mysql client and returns its standard output, byte for byte. Statements come from stdin (nil for

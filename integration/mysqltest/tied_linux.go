@@ -20,8 +20,8 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return jobs
 })
 
-// startTied starts a command that the kernel kills when this process dies, however it dies.
-func startTied(cmd *exec.Cmd) error {
+// StartTied starts a command that the kernel kills when this process dies, however it dies.
+func StartTied(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	done := make(chan error)
 	starter() <- func() { done <- cmd.Start() }

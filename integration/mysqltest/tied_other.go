@@ -4,5 +4,5 @@ package mysqltest
 
 import "os/exec"
 
-// startTied starts a command. Only Linux can tie its life to ours; elsewhere the end of the test ends it.
-func startTied(cmd *exec.Cmd) error { return cmd.Start() }
+// StartTied starts a command. Only Linux can tie its life to ours; elsewhere the end of the test ends it.
+func StartTied(cmd *exec.Cmd) error { return cmd.Start() }

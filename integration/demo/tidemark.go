@@ -92,7 +92,7 @@ func (t *tidemark) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case ended := <-t.exited:
-			t.exited <- ended
+			t.cmd = nil
 			return fmt.Errorf("tidemark serve ended: %w: %s", errors.Join(ended), fileTail(t.logFile()))
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -124,50 +124,46 @@ func TestShared(t *testing.T) {
 	})
 }
 
+// child runs one of these tests in a process of its own, with servers from the Debian packages, and returns what it
+// printed after the marker. In that process inChild is true.
+func child(t *testing.T, marker string) string {
+	t.Helper()
+	if err := (&packages{}).probe(t.Context(), slog.New(slog.DiscardHandler)); errors.Is(err, errAbsent) {
+		t.Skip(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "MYSQLTEST_CHILD=1", envWay+"="+string(Debian), envServer+"=")
+	out, _ := cmd.Output() // one of them kills itself
+	_, rest, found := strings.Cut(string(out), marker)
+	require.True(t, found, "%s", out)
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
+}
+
+func inChild() bool { return os.Getenv("MYSQLTEST_CHILD") != "" }
+
 // TestEndsWithTheProcess: a test process that is killed leaves no server behind.
 func TestEndsWithTheProcess(t *testing.T) {
-	if os.Getenv("MYSQLTEST_CHILD") != "" {
+	if inChild() {
 		s := Start(t, Options{Own: true})
-		if s.Kind() != Path && s.Kind() != Debian {
-			fmt.Println("pid 0")
-			return
-		}
-		fmt.Println("pid", s.instance.(*process).cmd.Process.Pid)
+		fmt.Println("server's pid:", s.instance.(*process).cmd.Process.Pid)
 		require.NoError(t, exec.Command("kill", "-9", strconv.Itoa(os.Getpid())).Run())
 		select {}
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEndsWithTheProcess$")
-	child.Env = append(os.Environ(), "MYSQLTEST_CHILD=1")
-	out, _ := child.Output()
-	_, rest, found := strings.Cut(string(out), "pid ")
-	require.True(t, found, "%s", out)
-	pid, err := strconv.Atoi(strings.Fields(rest)[0])
+	pid, err := strconv.Atoi(child(t, "server's pid: "))
 	require.NoError(t, err)
-	if pid == 0 {
-		t.Skip("only local servers are tied to the process")
-	}
 	require.Eventually(t, func() bool { return startTime(pid) == "gone" || zombie(pid) }, 10*time.Second, 10*time.Millisecond)
 }
 
 // TestDetached: a server that may outlive its process keeps its data when that ends, until it ends itself.
 func TestDetached(t *testing.T) {
-	if os.Getenv("MYSQLTEST_CHILD") != "" {
+	if inChild() {
 		s, err := StartServer(t.Context(), Options{Own: true, Detached: true})
 		require.NoError(t, err)
 		fmt.Printf("left behind: %s|%s|%s\n", s.Addr(), s.DataDir(), s.EndCommand())
 		return
 	}
-	if err := (&packages{}).probe(t.Context(), slog.New(slog.DiscardHandler)); errors.Is(err, errAbsent) {
-		t.Skip(err)
-	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDetached$")
-	child.Env = append(os.Environ(), "MYSQLTEST_CHILD=1", envWay+"="+string(Debian), envServer+"=")
-	out, err := child.Output()
-	require.NoError(t, err, "%s", out)
-	_, rest, found := strings.Cut(string(out), "left behind: ")
-	require.True(t, found, "%s", out)
-	line, _, _ := strings.Cut(rest, "\n")
-	words := strings.Split(line, "|")
+	words := strings.Split(child(t, "left behind: "), "|")
 
 	login, err := parseLogin("root@" + words[0])
 	require.NoError(t, err)

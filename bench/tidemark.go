@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the driver of both servers
+
+	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/integration/mysqltest"
+)
+
+// tidemark is a running `tidemark serve`.
+type tidemark struct {
+	binary, dir, addr string
+	process           *exec.Cmd
+	db                *sql.DB
+}
+
+func startTidemark(ctx context.Context, binary string) (*tidemark, error) {
+	dir, err := os.MkdirTemp("", "tidemark-bench-")
+	if err != nil {
+		return nil, err
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	t := &tidemark{binary: binary, dir: dir, addr: addr}
+	t.process = exec.Command(binary, "serve", "--data", dir, "--mysql-addr", addr)
+	t.process.Stderr = os.Stderr
+	t.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := t.process.Start(); err != nil {
+		return nil, err
+	}
+	if t.db, err = sql.Open("mysql", "root@tcp("+addr+")/"); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if err = t.db.PingContext(ctx); err == nil {
+			return t, nil
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return nil, errors.Join(err, t.close())
+		}
+	}
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String(), nil
+}
+
+func (t *tidemark) close() error {
+	if t.db != nil {
+		_ = t.db.Close()
+	}
+	err := t.process.Process.Signal(syscall.SIGTERM)
+	_ = t.process.Wait()
+	return errors.Join(err, os.RemoveAll(t.dir))
+}
+
+// create materializes a database of the source and waits until it can be read.
+func (t *tidemark) create(ctx context.Context, source *mysqltest.Server, database string) error {
+	statement := fmt.Sprintf("CREATE DATABASE %s ENGINE = MaterializedMySQL('%s', '%s', '%s', '%s')", database, source.Addr(), database, source.User, source.Password)
+	if _, err := t.db.ExecContext(ctx, statement); err != nil {
+		return err
+	}
+	return t.until(ctx, database, func(s status) bool { return s.GTIDSet != "" })
+}
+
+// status is what `tidemark sync status --json` tells of one database.
+type status struct {
+	Name, State string
+	GTIDSet     string `json:"gtid_set"`
+	Error       *string
+}
+
+func (t *tidemark) until(ctx context.Context, database string, done func(status) bool) error {
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		out, err := exec.CommandContext(ctx, t.binary, "sync", "status", database, "--json", "--addr", t.addr).Output()
+		if err != nil {
+			return fmt.Errorf("tidemark sync status: %w", err)
+		}
+		var all []status
+		if err := json.Unmarshal(out, &all); err != nil {
+			return err
+		}
+		if len(all) != 1 {
+			return fmt.Errorf("tidemark sync status shows %d databases named %s", len(all), database)
+		}
+		if all[0].State == "error" {
+			return fmt.Errorf("database %s stands in error: %v", database, *all[0].Error)
+		}
+		if done(all[0]) {
+			return nil
+		}
+	}
+}
+
+// caughtUp waits until the database shows everything that the source had executed when asked.
+func (t *tidemark) caughtUp(ctx context.Context, source *sql.DB, database string) error {
+	var text string
+	if err := source.QueryRowContext(ctx, "SELECT @@GLOBAL.gtid_executed").Scan(&text); err != nil {
+		return err
+	}
+	goal, err := gtid.ParseSet(text)
+	if err != nil {
+		return err
+	}
+	return t.until(ctx, database, func(s status) bool {
+		have, err := gtid.ParseSet(s.GTIDSet)
+		return err == nil && have.Contains(goal)
+	})
+}
+
+func (t *tidemark) exec(ctx context.Context, statement string) error {
+	_, err := t.db.ExecContext(ctx, statement)
+	return err
+}
+
+// peakMemory reads the largest resident set of the process so far, in bytes.
+func (t *tidemark) peakMemory() (int64, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", t.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, errors.New("no VmHWM")
+}
+
+// size is the number of bytes of all files below a directory.
+func size(dir string) (total int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	return total, err
+}

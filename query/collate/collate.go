@@ -52,6 +52,9 @@ func (c *Collation) PadSpace() bool { return c.pad }
 // the collation "binary").
 func (c *Collation) Identity() bool { return c.unit == 0 && !c.pad && c.charset != "latin1" }
 
+// CodePoints tells that LIKE compares characters by their code points.
+func (c *Collation) CodePoints() bool { return c.unit == 0 && c.charset != "binary" }
+
 const (
 	noPad    = false
 	padSpace = true

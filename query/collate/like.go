@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// EmptyEscape is the escape character that ESCAPE '' means to MySQL: NUL.
+// EmptyEscape is the escape character that ESCAPE ” means to MySQL: NUL.
 const EmptyEscape = rune(0)
 
 // Pattern is a LIKE pattern prepared for many texts. It is safe for concurrent use.

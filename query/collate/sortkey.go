@@ -61,30 +61,48 @@ func (c *Collation) runMark(w []byte) byte {
 	return runAbove
 }
 
-// ASCII is what makes the sort keys of texts that have ASCII characters only, one weight a character.
+// ASCII is what it takes to handle texts of ASCII characters only, one character at a time, without this package.
 type ASCII struct {
+	// Keys tells that sort keys of such texts can be made from Weights. Where it is false the key is more than the weights
+	// of the characters one after the other.
+	Keys bool
+	// AnyByte tells that the weights of all texts are their bytes.
+	AnyByte bool
 	// Unit is the number of bytes of a weight, 1 or 2.
 	Unit int
-	// Weights are the characters' weights. Characters of weight 0 add nothing to a key of two-byte weights.
+	// Weights are the characters' weights; NoWeight for a character that adds nothing to a key.
 	Weights [128]uint16
 	// Pad tells that the key is marked and ended as SortKey says, with Space as the weight of a space.
 	Pad   bool
 	Space uint16
+	// Fold gives for each character the least one that LIKE takes for equal to it.
+	Fold [128]uint8
 }
 
-// ASCII gives the table of the collation's weights for ASCII characters. ok is false when the keys of such texts cannot
-// be made one character at a time.
-func (c *Collation) ASCII() (t ASCII, ok bool) {
+// NoWeight is no character's weight.
+const NoWeight = 0xFFFF
+
+// ASCII gives the tables of the collation.
+func (c *Collation) ASCII() ASCII {
 	c.load()
-	if !c.plain {
-		return t, false
-	}
-	t.Unit, t.Pad = len(c.space), c.pad
+	t := ASCII{Keys: c.plain, AnyByte: c.unit == 0 && c.charset != "latin1", Unit: len(c.space), Pad: c.pad}
 	for i := range t.Weights {
-		for _, b := range c.appendWeights(nil, []byte{byte(i)}) {
-			t.Weights[i] = t.Weights[i]<<8 | uint16(b)
+		t.Weights[i] = c.weightASCII(byte(i))
+		for c.classOf(rune(t.Fold[i])) != c.classOf(rune(i)) {
+			t.Fold[i]++
 		}
 	}
 	t.Space = t.Weights[' ']
-	return t, true
+	return t
+}
+
+func (c *Collation) weightASCII(b byte) uint16 {
+	switch w := c.appendWeights(nil, []byte{b}); len(w) {
+	case 1:
+		return uint16(w[0])
+	case 2:
+		return uint16(w[0])<<8 | uint16(w[1])
+	default:
+		return NoWeight
+	}
 }

@@ -5,6 +5,7 @@
 #define TIDEMARK_DUCKDB_ABI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 // duckdb_string_t: up to 12 bytes stand inline, longer ones behind a pointer after their first four bytes.

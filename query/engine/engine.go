@@ -17,6 +17,7 @@ package engine
 
 /*
 #cgo CFLAGS: -O2
+#include <stdlib.h>
 #include "scan.h"
 */
 import "C"
@@ -28,6 +29,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"unsafe"
 
 	duckdb "github.com/duckdb/duckdb-go-bindings"
 )
@@ -140,6 +142,7 @@ type instance struct {
 	engine *Engine
 	db     duckdb.Database
 	cells  []scalarCell
+	memory []unsafe.Pointer // of malloc, for as long as the database
 	users  int
 }
 
@@ -148,11 +151,18 @@ func (in *instance) drop() {
 	if in.users > 0 {
 		return
 	}
+	in.close()
+	in.engine.live.Done()
+}
+
+func (in *instance) close() {
 	duckdb.Close(&in.db)
 	for _, c := range in.cells {
 		c.delete()
 	}
-	in.engine.live.Done()
+	for _, p := range in.memory {
+		C.free(p)
+	}
 }
 
 var errClosed = errors.New("engine: closed")
@@ -200,11 +210,7 @@ func (e *Engine) openInstance() (*instance, error) {
 		return nil, fmt.Errorf("engine: cannot start: %s", message)
 	}
 	if err := in.setUp(); err != nil {
-		in.users = 0
-		duckdb.Close(&in.db)
-		for _, c := range in.cells {
-			c.delete()
-		}
+		in.close()
 		return nil, fmt.Errorf("engine: cannot start: %w", err)
 	}
 	return in, nil

@@ -3,6 +3,7 @@ package engine
 /*
 #include <stdlib.h>
 #include "scan.h"
+#include "text.h"
 #include "duckdb_abi.h"
 
 extern void tidemarkScalar(void *info, void *chunk, void *result);
@@ -32,8 +33,14 @@ type ScalarFunction struct {
 }
 
 // Result takes the rows of a scalar function. Fixed-width values are written into the slices that the embedded Vector
-// gives, text by SetBytes and SetText.
-type Result struct{ Vector }
+// gives, text by SetBytes and SetText, each row at most once.
+type Result struct {
+	Vector
+	// Texts are gathered here and set by one call into C.
+	texts []byte
+	ends  []uint64
+	at    []uint32
+}
 
 // SetNull makes the value of a row NULL.
 func (r *Result) SetNull(row int) {
@@ -47,22 +54,28 @@ func (r *Result) SetNull(row int) {
 
 // SetBytes sets a BLOB value, or a VARCHAR value, which must be valid UTF-8. The bytes are copied.
 func (r *Result) SetBytes(row int, b []byte) {
-	r.assign(row, unsafe.Pointer(unsafe.SliceData(b)), len(b))
+	r.SetText(row, unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
 // SetText sets a VARCHAR or BLOB value. The text is copied.
 func (r *Result) SetText(row int, s string) {
-	r.assign(row, unsafe.Pointer(unsafe.StringData(s)), len(s))
+	if row < 0 || row >= r.rows {
+		panic(fmt.Sprintf("row %d of a result of %d rows", row, r.rows))
+	}
+	if r.Type.ID == Varchar && !utf8.ValidString(s) {
+		panic(fmt.Sprintf("a VARCHAR value is not valid UTF-8: %q", s))
+	}
+	r.texts = append(r.texts, s...)
+	r.ends = append(r.ends, uint64(len(r.texts)))
+	r.at = append(r.at, uint32(row))
 }
 
-func (r *Result) assign(row int, p unsafe.Pointer, n int) {
-	if row < 0 || row >= r.rows {
-		panic(fmt.Sprintf("engine: row %d of a result of %d rows", row, r.rows))
+// flush hands the texts to DuckDB.
+func (r *Result) flush() {
+	if len(r.at) == 0 {
+		return
 	}
-	if b := unsafe.Slice((*byte)(p), n); r.Type.ID == Varchar && !utf8.Valid(b) {
-		panic(fmt.Sprintf("engine: a VARCHAR value is not valid UTF-8: %q", b))
-	}
-	C.duckdb_unsafe_vector_assign_string_element_len(r.raw, C.uint64_t(row), (*C.char)(p), C.uint64_t(n))
+	C.tm_assign(r.raw, C.uint64_t(len(r.at)), (*C.uint32_t)(&r.at[0]), (*C.uint64_t)(&r.ends[0]), (*C.char)(unsafe.Pointer(unsafe.SliceData(r.texts))))
 }
 
 // scalarCell is a registered function's Go handle, in memory that DuckDB hands to the callback.
@@ -85,6 +98,9 @@ func cellValue(p unsafe.Pointer) any { return cgo.Handle(*(*C.uintptr_t)(p)).Val
 
 func (in *instance) registerFunctions(conn duckdb.Connection) error {
 	if err := in.registerScan(conn); err != nil {
+		return err
+	}
+	if err := in.registerText(conn); err != nil {
 		return err
 	}
 	for i := range in.engine.opts.Functions {
@@ -143,8 +159,12 @@ func (f *ScalarFunction) run(chunk, result unsafe.Pointer) (err error) {
 		v := C.duckdb_data_chunk_get_vector(chunk, C.uint64_t(i))
 		args[i] = vectorAt(v, f.Args[i], rows)
 	}
-	r := Result{vectorAt(result, f.Result, rows)}
-	return f.Call(args, &r)
+	r := Result{Vector: vectorAt(result, f.Result, rows)}
+	if err := f.Call(args, &r); err != nil {
+		return err
+	}
+	r.flush()
+	return nil
 }
 
 func vectorAt(v unsafe.Pointer, t Type, rows int) Vector {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -302,4 +303,47 @@ func compareLikes(t *testing.T, db *sql.DB, c *Collation, all [][2]string, escap
 	if differ > 0 {
 		t.Errorf("%d of %d differ", differ, checked)
 	}
+}
+
+func TestLetterCaseIsMySQLs(t *testing.T) {
+	s, name := mysqltest.FreshDatabase(t)
+	db := s.DB(t, name)
+	_, err := db.Exec("CREATE TABLE cases (id INT PRIMARY KEY, a VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)")
+	require.NoError(t, err)
+	texts := append([]string(nil), words...)
+	for r := rune(0); r < 0x20000; r++ {
+		if other := unicode.ToUpper(r); other != r || unicode.ToLower(r) != r {
+			texts = append(texts, string(r), "a"+string(r)+"b"+string(r)+"éz")
+		}
+	}
+	var rows [][]any
+	for i, text := range texts {
+		rows = append(rows, []any{i, text})
+	}
+	fill(t, db, "cases", 2, rows)
+	for _, c := range All() {
+		t.Run(c.name, func(t *testing.T) { compareCase(t, db, c) })
+	}
+}
+
+func compareCase(t *testing.T, db *sql.DB, c *Collation) {
+	a := in(c, "a")
+	rows, err := db.Query(fmt.Sprintf("SELECT a, CONVERT(UPPER(%s) USING utf8mb4), CONVERT(LOWER(%s) USING utf8mb4) FROM cases", a, a))
+	require.NoError(t, err)
+	defer rows.Close()
+	differ := 0
+	for rows.Next() {
+		var text, upper, lower string
+		require.NoError(t, rows.Scan(&text, &upper, &lower))
+		if !sayable(c, text) {
+			continue
+		}
+		gotUpper, gotLower := string(c.Upper(nil, []byte(text))), string(c.Lower(nil, []byte(text)))
+		if gotUpper != upper || gotLower != lower {
+			if differ++; differ < 20 {
+				t.Errorf("%+q: %+q %+q, MySQL has %+q %+q", text, gotUpper, gotLower, upper, lower)
+			}
+		}
+	}
+	require.NoError(t, rows.Err())
 }

@@ -1,0 +1,345 @@
+package compat
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/wire"
+)
+
+// Flavour is the product that a server is.
+type Flavour string
+
+// The flavours that are told apart. Those that merely speak MySQL's protocol are refused.
+const (
+	MySQL    Flavour = "MySQL"
+	Percona  Flavour = "Percona Server"
+	RDS      Flavour = "Amazon RDS for MySQL"
+	Aurora   Flavour = "Amazon Aurora MySQL"
+	CloudSQL Flavour = "Cloud SQL for MySQL"
+	Azure    Flavour = "Azure Database for MySQL"
+	MariaDB  Flavour = "MariaDB"
+	Vitess   Flavour = "Vitess"
+	TiDB     Flavour = "TiDB"
+	Other    Flavour = "another server with MySQL's protocol"
+)
+
+// Source is what a server says of itself.
+type Source struct {
+	Addr    string
+	Flavour Flavour
+	// Version is what VERSION() says; Major, Minor and Patch are read from it.
+	Version             string
+	Major, Minor, Patch int
+	UUID                gtid.UUID
+	ServerID            uint32
+	// GTIDMode is ON, ON_PERMISSIVE, OFF_PERMISSIVE or OFF.
+	GTIDMode      string
+	LogBin        bool
+	BinlogFormat  string
+	RowImage      string
+	RowValueOpts  string
+	RowMetadata   string
+	ExpireSeconds int64 // binlog_expire_logs_seconds; 0: files are kept
+	ReadOnly      bool
+	// ReplicaOf tells that the server is itself a replica; LogReplicaUpdates whether what it applies is in its own log.
+	ReplicaOf         bool
+	LogReplicaUpdates bool
+	// NativeForeignKeys tells that InnoDB runs cascades by itself, outside the binlog (all servers before 9.6).
+	NativeForeignKeys   bool
+	LowerCaseTableNames int
+	// TimeZone and SystemTimeZone are the server's variables; UTCOffset is their effect at the time of the probe.
+	TimeZone, SystemTimeZone string
+	UTCOffset                time.Duration
+	Charset, Collation       string
+	Grants                   Grants
+	// Executed and Purged are gtid_executed and gtid_purged. Position is the end of the binlog. DoDB and IgnoreDB are
+	// the server's binlog filters.
+	Executed, Purged gtid.Set
+	Position         gtid.Position
+	DoDB, IgnoreDB   []string
+	// ServerIDs are those in use by replicas that are connected now. It is empty without REPLICATION SLAVE.
+	ServerIDs []uint32
+	// MayRecoverXA tells whether XA RECOVER may be asked.
+	MayRecoverXA bool
+	// Status is the statement that gives the position here (SHOW BINARY LOG STATUS, or MASTER before 8.2).
+	Status string
+}
+
+// GTIDs tells whether every transaction of the server has a GTID, so that a set says where one is.
+func (s *Source) GTIDs() bool { return strings.EqualFold(s.GTIDMode, "ON") }
+
+// AtLeast compares the version.
+func (s *Source) AtLeast(major, minor int) bool {
+	return s.Major > major || s.Major == major && s.Minor >= minor
+}
+
+// Probe asks a server everything that a plan depends on. What the account may not see stays empty; it is for NewPlan to
+// say that a privilege is missing. An error is one of the connection, or an answer that makes no sense.
+func Probe(ctx context.Context, c *wire.Conn) (*Source, error) {
+	s := &Source{Addr: c.Addr()}
+	vars, err := variables(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s.identify(vars)
+	if !s.isMySQL() {
+		return s, nil
+	}
+	if err := s.takeVariables(vars); err != nil {
+		return nil, err
+	}
+	for _, ask := range []func(context.Context, *wire.Conn) error{s.askOffset, s.askGrants, s.askStatus, s.askReplica, s.askReplicas, s.askXA} {
+		if err := ask(ctx, c); err != nil {
+			return nil, fmt.Errorf("looking at the source: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Dial connects and probes.
+func Dial(ctx context.Context, cfg wire.Config) (*wire.Conn, *Source, error) {
+	c, err := wire.Dial(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := Probe(ctx, c)
+	if err != nil {
+		_ = c.Close() // the probe's error says more
+		return nil, nil, err
+	}
+	return c, s, nil
+}
+
+var variableNames = []string{
+	"version", "version_comment", "basedir", "aurora_version", "server_uuid", "server_id", "gtid_mode", "log_bin", "binlog_format",
+	"binlog_row_image", "binlog_row_value_options", "binlog_row_metadata", "binlog_expire_logs_seconds", "read_only",
+	"log_slave_updates", "log_replica_updates", "innodb_native_foreign_keys", "lower_case_table_names", "time_zone",
+	"system_time_zone", "character_set_server", "collation_server", "gtid_executed", "gtid_purged", "tidb_version",
+	"azure_server_name", "cloudsql_iam_authentication", "version_compile_os",
+}
+
+func variables(ctx context.Context, c *wire.Conn) (map[string]string, error) {
+	quoted := make([]string, len(variableNames))
+	for i, n := range variableNames {
+		quoted[i] = wire.Literal(n)
+	}
+	r, err := c.Query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+strings.Join(quoted, ", ")+")")
+	if err != nil {
+		return nil, fmt.Errorf("reading the source's settings: %w", err)
+	}
+	vars := make(map[string]string, r.Rows())
+	for i := range r.Rows() {
+		vars[strings.ToLower(r.Text(i, 0))] = r.Text(i, 1)
+	}
+	return vars, nil
+}
+
+// identify reads version and flavour. Product names stand in the version or its comment.
+func (s *Source) identify(vars map[string]string) {
+	s.Version = vars["version"]
+	text := strings.ToLower(s.Version + " " + vars["version_comment"])
+	_, aurora := vars["aurora_version"]
+	_, tidb := vars["tidb_version"]
+	switch {
+	case strings.Contains(text, "mariadb"):
+		s.Flavour = MariaDB
+	case strings.Contains(text, "vitess"), strings.Contains(text, "planetscale"):
+		s.Flavour = Vitess
+	case tidb, strings.Contains(text, "tidb"):
+		s.Flavour = TiDB
+	case containsAny(text, "oceanbase", "doris", "starrocks", "singlestore", "memsql", "clickhouse", "dolt", "tidemark", "byconity"):
+		s.Flavour = Other
+	case aurora:
+		s.Flavour = Aurora
+	case strings.HasPrefix(vars["basedir"], "/rdsdbbin"):
+		s.Flavour = RDS
+	case strings.Contains(text, "google"):
+		s.Flavour = CloudSQL
+	case vars["azure_server_name"] != "":
+		s.Flavour = Azure
+	case strings.Contains(text, "percona"):
+		s.Flavour = Percona
+	default:
+		s.Flavour = MySQL
+	}
+	s.Major, s.Minor, s.Patch = parseVersion(s.Version)
+}
+
+func containsAny(text string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+func parseVersion(v string) (major, minor, patch int) {
+	end := strings.IndexFunc(v, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if end >= 0 {
+		v = v[:end]
+	}
+	parts := append(strings.Split(v, "."), "", "", "")
+	major, _ = strconv.Atoi(parts[0])
+	minor, _ = strconv.Atoi(parts[1])
+	patch, _ = strconv.Atoi(parts[2])
+	return major, minor, patch
+}
+
+func (s *Source) isMySQL() bool {
+	switch s.Flavour {
+	case MariaDB, Vitess, TiDB, Other:
+		return false
+	}
+	return true
+}
+
+func on(v string) bool { return strings.EqualFold(v, "ON") || v == "1" }
+
+func (s *Source) takeVariables(vars map[string]string) (err error) {
+	if s.UUID, err = gtid.ParseUUID(vars["server_uuid"]); err != nil {
+		return fmt.Errorf("MySQL at %s: server_uuid: %w", s.Addr, err)
+	}
+	if s.Executed, err = gtid.ParseSet(vars["gtid_executed"]); err != nil {
+		return fmt.Errorf("MySQL at %s: gtid_executed: %w", s.Addr, err)
+	}
+	if s.Purged, err = gtid.ParseSet(vars["gtid_purged"]); err != nil {
+		return fmt.Errorf("MySQL at %s: gtid_purged: %w", s.Addr, err)
+	}
+	id, err := strconv.ParseUint(vars["server_id"], 10, 32)
+	if err != nil {
+		return fmt.Errorf("MySQL at %s: server_id: %w", s.Addr, err)
+	}
+	s.ServerID = uint32(id)
+	s.GTIDMode, s.LogBin, s.BinlogFormat = vars["gtid_mode"], on(vars["log_bin"]), vars["binlog_format"]
+	s.RowImage, s.RowValueOpts, s.RowMetadata = vars["binlog_row_image"], vars["binlog_row_value_options"], vars["binlog_row_metadata"]
+	s.ExpireSeconds, _ = strconv.ParseInt(vars["binlog_expire_logs_seconds"], 10, 64)
+	s.ReadOnly = on(vars["read_only"])
+	s.LogReplicaUpdates = on(vars["log_replica_updates"]) || on(vars["log_slave_updates"])
+	// Servers before 9.6 have no such variable and know no other way.
+	native, known := vars["innodb_native_foreign_keys"]
+	s.NativeForeignKeys = !known || on(native)
+	s.LowerCaseTableNames, _ = strconv.Atoi(vars["lower_case_table_names"])
+	s.TimeZone, s.SystemTimeZone = vars["time_zone"], vars["system_time_zone"]
+	s.Charset, s.Collation = vars["character_set_server"], vars["collation_server"]
+	return nil
+}
+
+// askOffset reads the offset of the server's default time zone, in which DATETIME defaults such as CURRENT_TIMESTAMP
+// stand. Our session runs in UTC, so the zone is named.
+func (s *Source) askOffset(ctx context.Context, c *wire.Conn) error {
+	const query = "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', @@global.time_zone))"
+	r, err := c.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	if r.Rows() == 1 && r.Cell(0, 0) != nil {
+		s.UTCOffset = time.Duration(r.Int(0, 0)) * time.Second
+	}
+	return nil
+}
+
+func (s *Source) askGrants(ctx context.Context, c *wire.Conn) error {
+	r, err := c.Query(ctx, "SHOW GRANTS")
+	if err != nil {
+		return err
+	}
+	lines := make([]string, r.Rows())
+	for i := range lines {
+		lines[i] = r.Text(i, 0)
+	}
+	s.Grants = ParseGrants(lines)
+	r, err = c.Query(ctx, "SELECT CURRENT_USER(), CURRENT_ROLE()")
+	if err != nil {
+		return err
+	}
+	s.Grants.Account = quoteAccount(r.Text(0, 0))
+	s.Grants.ActiveRoles = r.Text(0, 1)
+	return nil
+}
+
+// statusStatements in the order in which they are tried: the spelling of 8.2 and later first (CLOUD-08).
+var statusStatements = []string{"SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"}
+
+// askStatus finds the statement that gives the position. Versions are not compared: what works is taken.
+func (s *Source) askStatus(ctx context.Context, c *wire.Conn) error {
+	for _, statement := range statusStatements {
+		r, err := c.Query(ctx, statement)
+		switch {
+		case wire.Code(err) == wire.CodeParse:
+			continue
+		case denied(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		s.Status = statement
+		if r.Rows() == 1 {
+			s.Position = gtid.Position{File: r.Named(0, "File"), Offset: uint64(r.Int(0, r.Find("Position")))}
+			s.DoDB, s.IgnoreDB = list(r.Named(0, "Binlog_Do_DB")), list(r.Named(0, "Binlog_Ignore_DB"))
+		}
+		return nil
+	}
+	return nil
+}
+
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+// denied tells the errors that say "not allowed". At these statements 1045 is no matter of the password (CLOUD-01).
+func denied(err error) bool {
+	switch wire.Code(err) {
+	case wire.CodeAccessDenied, wire.CodeNoPrivilege, wire.CodeXARecoverDenied:
+		return true
+	}
+	return false
+}
+
+func (s *Source) askReplica(ctx context.Context, c *wire.Conn) error {
+	r, err := firstThatParses(ctx, c, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+	if r != nil {
+		s.ReplicaOf = r.Rows() > 0
+	}
+	return err
+}
+
+func (s *Source) askReplicas(ctx context.Context, c *wire.Conn) error {
+	r, err := firstThatParses(ctx, c, "SHOW REPLICAS", "SHOW SLAVE HOSTS")
+	if r == nil {
+		return err
+	}
+	for i := range r.Rows() {
+		s.ServerIDs = append(s.ServerIDs, uint32(r.Int(i, 0)))
+	}
+	return nil
+}
+
+// firstThatParses gives the result of the first statement that the server knows; nil when none may be asked.
+func firstThatParses(ctx context.Context, c *wire.Conn, statements ...string) (*wire.Result, error) {
+	for _, statement := range statements {
+		r, err := c.Query(ctx, statement)
+		switch {
+		case wire.Code(err) == wire.CodeParse:
+			continue
+		case denied(err):
+			return nil, nil
+		}
+		return r, err
+	}
+	return nil, nil
+}
+
+func (s *Source) askXA(ctx context.Context, c *wire.Conn) error {
+	_, err := c.Query(ctx, "XA RECOVER")
+	s.MayRecoverXA = err == nil
+	if denied(err) {
+		return nil
+	}
+	return err
+}

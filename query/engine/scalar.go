@@ -103,8 +103,9 @@ func (in *instance) registerFunctions(conn duckdb.Connection) error {
 	if err := in.registerText(conn); err != nil {
 		return err
 	}
-	for i := range in.engine.opts.Functions {
-		f := &in.engine.opts.Functions[i]
+	functions := append(builtins(), in.engine.opts.Functions...)
+	for i := range functions {
+		f := &functions[i]
 		cell := newCell(f)
 		in.cells = append(in.cells, cell)
 		callback := unsafe.Pointer(C.tm_callback3(C.tidemarkScalar))

@@ -287,3 +287,37 @@ void tm_as_timestamp(void *info, void *chunk, void *result) {
 	duckdb_vector_ensure_validity_writable(result);
 	memcpy(duckdb_vector_get_validity(result), valid, (n + 63) / 64 * sizeof(uint64_t));
 }
+
+// Rounds half away from zero.
+static __int128 divide(__int128 a, __int128 b) {
+	__int128 q = a / b, r = a % b;
+	if (r == 0) return q;
+	// Negative numbers have the wider range, so the comparison is made on them.
+	__int128 left = r < 0 ? r : -r, whole = b < 0 ? b : -b;
+	if (left <= whole - left) q += (a < 0) == (b < 0) ? 1 : -1;
+	return q;
+}
+
+void tm_div(void *info, void *chunk, void *result) {
+	uint64_t n = duckdb_data_chunk_get_size(chunk);
+	void *as = duckdb_data_chunk_get_vector(chunk, 0), *bs = duckdb_data_chunk_get_vector(chunk, 1);
+	const char *a = duckdb_vector_get_data(as), *b = duckdb_vector_get_data(bs);
+	const uint64_t *a_valid = duckdb_vector_get_validity(as), *b_valid = duckdb_vector_get_validity(bs);
+	char *out = duckdb_vector_get_data(result);
+	const __int128 least = (__int128)1 << 127;
+	for (uint64_t i = 0; i < n; i++) {
+		__int128 x, y;
+		memcpy(&x, a + 16 * i, 16); // DuckDB does not align them for an __int128
+		memcpy(&y, b + 16 * i, 16);
+		if (!row_valid(a_valid, i) || !row_valid(b_valid, i) || y == 0) {
+			set_null(result, i);
+			continue;
+		}
+		if (x == least && y == -1) {
+			duckdb_scalar_function_set_error(info, "Overflow in division of INT128");
+			return;
+		}
+		x = divide(x, y);
+		memcpy(out + 16 * i, &x, 16);
+	}
+}

@@ -24,6 +24,7 @@ import (
 //	tm_like(VARCHAR, VARCHAR, VARCHAR, INTEGER) -> BOOLEAN        text LIKE pattern ESCAPE escape
 //	tm_like_bytes(BLOB, BLOB, VARCHAR, INTEGER) -> BOOLEAN        the same for binary strings
 //	tm_utc(TIMESTAMP WITH TIME ZONE) -> TIMESTAMP                 the wall clock in UTC
+//	tm_div(HUGEINT, HUGEINT) -> HUGEINT                           rounded half away from zero; NULL for a divisor of 0
 var (
 	sortKeyFunction = ScalarFunction{
 		Name: "tm_sortkey", Args: []Type{{ID: Varchar}, {ID: Integer}}, Result: Type{ID: Blob},
@@ -33,6 +34,9 @@ var (
 	}
 	likeBytesFunction = ScalarFunction{
 		Name: "tm_like_bytes", Args: []Type{{ID: Blob}, {ID: Blob}, {ID: Varchar}, {ID: Integer}}, Result: Type{ID: Boolean},
+	}
+	divFunction = ScalarFunction{
+		Name: "tm_div", Args: []Type{{ID: HugeInt}, {ID: HugeInt}}, Result: Type{ID: HugeInt},
 	}
 	utcFunction = ScalarFunction{
 		Name: "tm_utc", Args: []Type{{ID: TimestampTZ}}, Result: Type{ID: Timestamp},
@@ -61,6 +65,7 @@ func (in *instance) registerText(conn duckdb.Connection) error {
 		{&sortKeyFunction, C.tm_callback3(C.tm_sortkey)},
 		{&likeFunction, C.tm_callback3(C.tm_like)},
 		{&likeBytesFunction, C.tm_callback3(C.tm_like)},
+		{&divFunction, C.tm_callback3(C.tm_div)},
 		{&utcFunction, C.tm_callback3(C.tm_as_timestamp)},
 	} {
 		if err := registerScalar(conn, f.function, unsafe.Pointer(text), unsafe.Pointer(f.callback)); err != nil {

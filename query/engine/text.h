@@ -38,4 +38,7 @@ void tm_assign(void *vector, uint64_t n, const uint32_t *rows, const uint64_t *e
 // tm_as_timestamp is the function from TIMESTAMP WITH TIME ZONE to the TIMESTAMP of its wall clock in UTC: the same number.
 void tm_as_timestamp(void *info, void *chunk, void *result);
 
+// tm_div divides HUGEINTs and rounds half away from zero; NULL where the divisor is 0.
+void tm_div(void *info, void *chunk, void *result);
+
 #endif

@@ -1,0 +1,353 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/tidemarkdb/tidemark/column"
+	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/storage/part"
+)
+
+// Changes are the net changes of one table: each key appears at most once in Puts, Deletes and Checks together.
+type Changes struct {
+	// Puts are rows that are there afterwards, in any order, with their keys; nil: none. PutExpect has one entry a row; nil
+	// expects nothing of any.
+	Puts      *column.Batch
+	PutExpect []Expect
+	// Deletes are the keys that are gone afterwards. A delete that expects MustNotExist only checks.
+	Deletes      column.Keys
+	DeleteExpect []Expect
+	// Checks are keys with an expectation and no change, such as those inserted and deleted again.
+	Checks      column.Keys
+	CheckExpect []Expect
+	// Tolerant turns all expectations off (the convergence window of a copy taken without locks).
+	Tolerant bool
+}
+
+// keySet is one of the three key lists of Changes while they are applied.
+type keySet struct {
+	keys   *column.Keys
+	expect []Expect
+	order  []int32
+	found  []found
+}
+
+var errTwice = errors.New("a key appears twice in one set of changes")
+
+func newKeySet(keys *column.Keys, expect []Expect) (*keySet, error) {
+	if expect != nil && len(expect) != keys.Len() {
+		return nil, fmt.Errorf("%d expectations for %d keys", len(expect), keys.Len())
+	}
+	order, unique := keyOrder(keys)
+	if !unique {
+		return nil, errTwice
+	}
+	return &keySet{keys: keys, expect: expect, order: order, found: make([]found, keys.Len())}, nil
+}
+
+func (k *keySet) diverged(table string) error {
+	for i, e := range k.expect {
+		exists := k.found[i].Home != 0
+		if e == MustExist && !exists || e == MustNotExist && exists {
+			return &DivergenceError{Table: table, Key: bytes.Clone(k.keys.At(i)), Expected: e}
+		}
+	}
+	return nil
+}
+
+// disjoint tells whether two sets have no key in common.
+func disjoint(a, b *keySet) bool {
+	i, j := 0, 0
+	for i < len(a.order) && j < len(b.order) {
+		switch c := bytes.Compare(a.keys.At(int(a.order[i])), b.keys.At(int(b.order[j]))); {
+		case c == 0:
+			return false
+		case c < 0:
+			i++
+		default:
+			j++
+		}
+	}
+	return true
+}
+
+// Apply adds changes of one table. It may be called several times for a table; later calls see the earlier ones. On a
+// DivergenceError, and on an error before anything was changed, the transaction is as it was. Any other error makes it
+// unusable: it must be aborted.
+func (t *Txn) Apply(ctx context.Context, id TableID, c *Changes) error {
+	if len(t.order) == 0 { // no table is locked yet
+		if err := t.s.work.waitForRoom(ctx); err != nil {
+			return err
+		}
+	}
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	if err := tt.writable(); err != nil {
+		return err
+	}
+	if err := t.apply(ctx, tt, c); err != nil {
+		return fmt.Errorf("table %s: %w", tt.rec.Def.FullName(), err)
+	}
+	return nil
+}
+
+func (t *Txn) apply(ctx context.Context, tt *txnTable, c *Changes) error {
+	puts, expect, asPart, err := t.arrange(tt, c)
+	if err != nil {
+		return err
+	}
+	sets, err := t.sets(c, puts, expect)
+	if err != nil {
+		return err
+	}
+	for _, set := range sets {
+		if err := t.find(ctx, tt, set); err != nil {
+			return err
+		}
+	}
+	if !c.Tolerant {
+		for _, set := range sets {
+			if err := set.diverged(tt.rec.Def.FullName()); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.change(tt, puts, sets[0], asPart); err != nil {
+		return err
+	}
+	tt.rows.remove(sets[1])
+	if tt.rows.layer != 0 || tt.rows.keys > t.s.opt.SpillKeys {
+		if err := tt.rows.spill(t.s); err != nil {
+			t.failed = err
+			return err
+		}
+	}
+	return nil
+}
+
+// arrange decides whether the puts become a part, whose rows must stand in key order.
+func (t *Txn) arrange(tt *txnTable, c *Changes) (puts *column.Batch, expect []Expect, asPart bool, err error) {
+	puts, expect = c.Puts, c.PutExpect
+	if puts == nil || puts.Rows() == 0 {
+		return nil, nil, false, nil
+	}
+	if puts.Table.Version != tt.rec.Def.Version {
+		return nil, nil, false, fmt.Errorf("rows follow version %d of the definition, the table has version %d", puts.Table.Version, tt.rec.Def.Version)
+	}
+	if puts.Keys.Len() != puts.Rows() {
+		return nil, nil, false, fmt.Errorf("%d keys for %d rows", puts.Keys.Len(), puts.Rows())
+	}
+	opt := &t.s.opt
+	many := tt.rows.rows+puts.Rows() > 2*opt.SegmentRows
+	if puts.Rows() <= opt.SegmentRows && !many && batchBytes(puts) <= opt.SegmentBytes {
+		return puts, expect, false, nil
+	}
+	sorted := puts.SortByKey()
+	if sorted != puts && expect != nil {
+		order, _ := keyOrder(&puts.Keys)
+		permuted := make([]Expect, len(expect))
+		for i, o := range order {
+			permuted[i] = expect[o]
+		}
+		expect = permuted
+	}
+	return sorted, expect, true, nil
+}
+
+func (t *Txn) sets(c *Changes, puts *column.Batch, expect []Expect) ([3]*keySet, error) {
+	var sets [3]*keySet
+	var err error
+	putKeys := new(column.Keys)
+	if puts != nil {
+		putKeys = &puts.Keys
+	}
+	if sets[0], err = newKeySet(putKeys, expect); err != nil {
+		return sets, err
+	}
+	if sets[1], err = newKeySet(&c.Deletes, c.DeleteExpect); err != nil {
+		return sets, err
+	}
+	if sets[2], err = newKeySet(&c.Checks, c.CheckExpect); err != nil {
+		return sets, err
+	}
+	if !disjoint(sets[0], sets[1]) || !disjoint(sets[0], sets[2]) || !disjoint(sets[1], sets[2]) {
+		return sets, errTwice
+	}
+	return sets, nil
+}
+
+// find looks the keys up in what the transaction has of the table so far.
+func (t *Txn) find(ctx context.Context, tt *txnTable, set *keySet) error {
+	if len(set.order) == 0 {
+		return nil
+	}
+	var rec indexRecord
+	if !tt.fresh {
+		rec = tt.old.idx
+	}
+	x := newIndex(tt.rec.Generation, &rec)
+	if tt.rows.layer != 0 {
+		x.layers = append([]LayerID{tt.rows.layer}, x.layers...)
+	}
+	if !tt.fresh || tt.load != nil || tt.rows.layer != 0 {
+		snapshot := t.s.meta.NewSnapshot()
+		err := x.lookup(ctx, snapshot, set.keys, set.order, set.found)
+		if err := firstError(err, snapshot.Close()); err != nil {
+			return err
+		}
+	}
+	tt.rows.lookupStaged(set.keys, set.found)
+	return nil
+}
+
+// change adds the puts as a new home.
+func (t *Txn) change(tt *txnTable, puts *column.Batch, set *keySet, asPart bool) error {
+	if puts == nil {
+		return nil
+	}
+	id, err := t.s.nextID()
+	if err != nil {
+		return err
+	}
+	h := home{id: HomeID(id), dead: &deadRows{rows: puts.Rows()}}
+	if asPart {
+		err = t.addPart(tt, h, puts)
+	} else {
+		t.addSegment(tt, h, puts)
+	}
+	if err != nil {
+		return err
+	}
+	for _, loc := range set.found {
+		if loc.Home != 0 {
+			tt.rows.kill(loc)
+		}
+	}
+	tt.rows.stage(staged{keys: &puts.Keys, home: h.id})
+	tt.rows.rows += puts.Rows()
+	return nil
+}
+
+// remove takes away the rows of the keys that were found.
+func (r *rowChanges) remove(set *keySet) {
+	var gone []int32
+	for _, i := range set.order {
+		if loc := set.found[i]; loc.Home != 0 {
+			r.kill(loc)
+			gone = append(gone, i)
+		}
+	}
+	if len(gone) > 0 {
+		r.stage(staged{keys: set.keys, only: gone})
+	}
+}
+
+func (t *Txn) addSegment(tt *txnTable, h home, puts *column.Batch) {
+	seg := &newSegment{segmentState: segmentState{home: h, batch: puts, bytes: segmentMemory(puts)}}
+	tt.rows.segments = append(tt.rows.segments, seg)
+	t.jobs.run(func() (err error) {
+		seg.encoded, err = part.EncodeSegment(puts)
+		return err
+	})
+}
+
+func (t *Txn) addPart(tt *txnTable, h home, puts *column.Batch) error {
+	if err := t.s.checkSpace(); err != nil {
+		return err
+	}
+	path, err := t.s.newPartPath(t.db, t.dbName, tt.id, tt.rec.Def.Name, h.id)
+	if err != nil {
+		return err
+	}
+	p := &partState{home: h, rec: partRecord{Path: path}}
+	tt.rows.parts = append(tt.rows.parts, p)
+	def := tt.rec.Def
+	t.jobs.run(func() (err error) {
+		p.rec.Info, err = t.s.writePart(path, def, puts)
+		return err
+	})
+	return nil
+}
+
+// writePart writes rows in key order. The directory is not synced yet.
+func (s *Store) writePart(path string, def *schema.Table, rows *column.Batch) (part.Info, error) {
+	info, err := part.Write(context.Background(), s.path(path), def, pieces(rows, partBatchRows), part.WriteOptions{FS: s.fs})
+	if err != nil {
+		return info, diskError(err)
+	}
+	return info, nil
+}
+
+// partBatchRows is the number of rows given to the part writer at a time.
+const partBatchRows = 64 << 10
+
+// pieces cuts a batch into pieces without copying.
+func pieces(b *column.Batch, rows int) []*column.Batch {
+	if b.Rows() <= rows {
+		return []*column.Batch{b}
+	}
+	var out []*column.Batch
+	for from := 0; from < b.Rows(); from += rows {
+		out = append(out, b.Slice(from, min(from+rows, b.Rows())))
+	}
+	return out
+}
+
+// batchBytes is about the memory of a batch.
+func batchBytes(b *column.Batch) int64 {
+	n := int64(b.Keys.Bytes() + 8*b.Keys.Len())
+	for i := range int(b.Record.NumCols()) {
+		n += arrayBytes(b.Record.Column(i))
+	}
+	if b.Exact != nil {
+		n += arrayBytes(b.Exact)
+	}
+	return n
+}
+
+func arrayBytes(a arrow.Array) int64 { return int64(a.Data().SizeInBytes()) }
+
+// segmentMemory is about the memory of a segment, with what each costs however few rows it has.
+func segmentMemory(b *column.Batch) int64 {
+	const perSegment, perColumn = 1 << 10, 512
+	return batchBytes(b) + perSegment + perColumn*b.Record.NumCols()
+}
+
+// jobs runs the encoding of parts and segments beside the caller, at most two at a time.
+type jobs struct {
+	slots chan struct{}
+	wg    sync.WaitGroup
+	mu    sync.Mutex
+	err   error
+}
+
+func newJobs() *jobs { return &jobs{slots: make(chan struct{}, 2)} }
+
+// run starts a job; it waits while two are running.
+func (j *jobs) run(job func() error) {
+	j.slots <- struct{}{}
+	j.wg.Go(func() {
+		defer func() { <-j.slots }()
+		if err := job(); err != nil {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.err = firstError(j.err, err)
+		}
+	})
+}
+
+// wait waits for all jobs and gives the first error.
+func (j *jobs) wait() error {
+	j.wg.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}

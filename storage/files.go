@@ -1,0 +1,163 @@
+package storage
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The names in the data directory.
+const (
+	lockName   = "LOCK"
+	formatName = "FORMAT"
+	metaName   = "meta"
+	partsName  = "parts"
+	loadName   = "load" // sorted index files until they are ingested
+)
+
+const (
+	formatMagic   = "tidemark store format "
+	formatVersion = 1
+)
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// diskError marks errors that come from a full disk.
+func diskError(err error) error {
+	if err != nil && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, ErrDiskFull) {
+		return fmt.Errorf("%w: %w", ErrDiskFull, err)
+	}
+	return err
+}
+
+// replaceFile is the one way in which a file that others rely on gets new content: temporary file, sync, rename, sync of
+// the directory.
+func replaceFile(fsys vfs.FS, dir, name string, content []byte) error {
+	temporary, final := fsys.PathJoin(dir, name+".tmp"), fsys.PathJoin(dir, name)
+	f, err := fsys.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return diskError(err)
+	}
+	_, err = f.Write(content)
+	err = firstError(err, f.Sync())
+	err = firstError(err, f.Close())
+	err = firstError(err, fsys.Rename(temporary, final))
+	return diskError(firstError(err, syncDir(fsys, dir)))
+}
+
+func syncDir(fsys vfs.FS, dir string) error {
+	d, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	return firstError(err, d.Close())
+}
+
+// makeDirs creates a directory below root and syncs every directory on the way, so that it is there after a crash.
+func makeDirs(fsys vfs.FS, root string, below ...string) (string, error) {
+	dir := root
+	for _, name := range below {
+		parent := dir
+		dir = fsys.PathJoin(dir, name)
+		if _, err := fsys.Stat(dir); err == nil {
+			continue
+		}
+		if err := fsys.MkdirAll(dir, 0o755); err != nil {
+			return "", diskError(err)
+		}
+		if err := syncDir(fsys, parent); err != nil {
+			return "", diskError(err)
+		}
+	}
+	return dir, nil
+}
+
+// checkFormat reads the format file, and writes it in a new directory.
+func checkFormat(fsys vfs.FS, dir string) error {
+	path := fsys.PathJoin(dir, formatName)
+	f, err := fsys.Open(path)
+	if isNotExist(err) {
+		if _, err := fsys.Stat(fsys.PathJoin(dir, metaName)); err == nil {
+			return damaged(path, "it is missing, but the directory holds a store")
+		}
+		return replaceFile(fsys, dir, formatName, fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion))
+	}
+	if err != nil {
+		return err
+	}
+	content, err := io.ReadAll(f)
+	if err := firstError(err, f.Close()); err != nil {
+		return err
+	}
+	var version int
+	if _, err := fmt.Sscanf(string(content), formatMagic+"%d\n", &version); err != nil || version < 1 {
+		return damaged(path, "it is not a tidemark format file")
+	}
+	if version > formatVersion {
+		return fmt.Errorf("%w: %s has format %d, this version reads %d; use the newer version", ErrNewerFormat, dir, version, formatVersion)
+	}
+	return nil
+}
+
+// lockDir takes the directory for this process.
+func lockDir(fsys vfs.FS, dir string) (io.Closer, error) {
+	l, err := fsys.Lock(fsys.PathJoin(dir, lockName))
+	if err == nil {
+		return l, nil
+	}
+	if errors.Is(err, syscall.EAGAIN) || strings.Contains(err.Error(), "lock held by current process") {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+	}
+	return nil, fmt.Errorf("locking data directory %s: %w", dir, err)
+}
+
+// safeName makes a database or table name part of a path: what a query engine or a shell could take for more than a
+// letter becomes an underscore. The identity in front keeps names apart.
+func safeName(id uint64, name string) string {
+	const most = 40
+	out := []byte(fmt.Sprintf("%d-", id))
+	for _, r := range name {
+		switch {
+		case len(out) > most:
+			return string(out)
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			out = append(out, byte(r))
+		default:
+			out = append(out, '_')
+		}
+	}
+	return string(out)
+}
+
+// newPartPath gives a path, relative to the data directory, for a new part of a table; its directory is there then.
+func (s *Store) newPartPath(db DatabaseID, dbName string, table TableID, tableName string, id PartID) (string, error) {
+	var salt [4]byte
+	_, _ = rand.Read(salt[:]) // never fails
+	dbDir, tableDir := safeName(uint64(db), dbName), safeName(uint64(table), tableName)
+	s.dirMu.Lock()
+	defer s.dirMu.Unlock()
+	if _, err := makeDirs(s.fs, s.dir, partsName, dbDir, tableDir); err != nil {
+		return "", fmt.Errorf("creating the directory of table %s.%s: %w", dbName, tableName, err)
+	}
+	name := fmt.Sprintf("%d-%s.parquet", id, hex.EncodeToString(salt[:]))
+	return s.fs.PathJoin(partsName, dbDir, tableDir, name), nil
+}
+
+// path gives the full path of a file of the store.
+func (s *Store) path(relative string) string { return s.fs.PathJoin(s.dir, relative) }
+
+// removeFile removes a file that may be gone already.
+func (s *Store) removeFile(path string) error {
+	if err := s.fs.Remove(path); err != nil && !isNotExist(err) {
+		return err
+	}
+	return nil
+}

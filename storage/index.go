@@ -1,0 +1,245 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/tidemarkdb/tidemark/column"
+	"github.com/tidemarkdb/tidemark/uniquekey"
+)
+
+// The key index of a generation is its base entries (key -> locator), under the layers of its table, which hold the
+// newer entries of large transactions until a background pass has moved them into the base. An empty value in a layer
+// says that the key is gone. A locator of a retired home is resolved by key through the layer that its remap names.
+//
+// Invariants:
+//  1. The newest layer that has a key, else the base, says where its live row is.
+//  2. A small commit writes the base and takes its keys out of all layers, so that 1 holds.
+//  3. A home that is the target of a remap is not retired before the remap is gone: one remap leads to a live home.
+
+func baseKey(dst []byte, g Generation, key []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, kindBase), uint64(g))
+	return append(dst, key...)
+}
+
+func layerKey(dst []byte, l LayerID, key []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, kindLayer), uint64(l))
+	return append(dst, key...)
+}
+
+const indexPrefixLen = 9
+
+// index looks keys up in one table as of a Pebble snapshot.
+type index struct {
+	gen    Generation
+	layers []LayerID // newest first
+	remaps map[HomeID]LayerID
+}
+
+func newIndex(gen Generation, rec *indexRecord) *index {
+	x := &index{gen: gen, layers: slices.Clone(rec.Layers), remaps: map[HomeID]LayerID{}}
+	slices.Reverse(x.layers)
+	for _, r := range rec.Remaps {
+		x.remaps[r.Old] = r.Layer
+	}
+	return x
+}
+
+// found is where a key's live row is; the zero value says that there is none.
+type found = uniquekey.Locator
+
+// lookupShard is the number of keys from which another core joins a lookup.
+const lookupShard = 2048
+
+// lookup finds the keys whose numbers are listed in order, which must be ascending by key. out has one entry a key,
+// by its number.
+func (x *index) lookup(ctx context.Context, r pebble.Reader, keys *column.Keys, order []int32, out []found) error {
+	shards := min(runtime.GOMAXPROCS(0), 1+len(order)/lookupShard)
+	if shards == 1 {
+		return x.lookupRun(ctx, r, keys, order, out)
+	}
+	errs := make([]error, shards)
+	var wg sync.WaitGroup
+	for i := range shards {
+		part := order[len(order)*i/shards : len(order)*(i+1)/shards]
+		wg.Go(func() { errs[i] = x.lookupRun(ctx, r, keys, part, out) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *index) lookupRun(ctx context.Context, r pebble.Reader, keys *column.Keys, order []int32, out []found) error {
+	c := newCursor(r, x)
+	for i, n := range order {
+		if i%1024 == 0 && ctx.Err() != nil {
+			c.close()
+			return ctx.Err()
+		}
+		loc, err := c.find(keys.At(int(n)))
+		if err != nil {
+			c.close()
+			return err
+		}
+		out[n] = loc
+	}
+	return c.close()
+}
+
+// cursor finds keys one after the other, fastest in ascending order.
+type cursor struct {
+	x      *index
+	r      pebble.Reader
+	layers []seeker
+	base   seeker
+	remaps map[LayerID]*seeker
+	err    error
+}
+
+// seeker is an iterator over one prefix, opened when it is first needed.
+type seeker struct {
+	it  *pebble.Iterator
+	key []byte // starts with the prefix
+}
+
+func newCursor(r pebble.Reader, x *index) *cursor {
+	c := &cursor{x: x, r: r, base: seeker{key: baseKey(nil, x.gen, nil)}}
+	for _, l := range x.layers {
+		c.layers = append(c.layers, seeker{key: layerKey(nil, l, nil)})
+	}
+	return c
+}
+
+func (s *seeker) find(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+	if s.it == nil {
+		lower := bytes.Clone(s.key[:indexPrefixLen])
+		s.it, err = r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixEnd(lower), UseL6Filters: true})
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	s.key = append(s.key[:indexPrefixLen], key...)
+	if !s.it.SeekPrefixGE(s.key) {
+		return nil, false, s.it.Error()
+	}
+	value, err = s.it.ValueAndErr()
+	return value, true, err
+}
+
+func (s *seeker) close() error {
+	if s.it == nil {
+		return nil
+	}
+	return s.it.Close()
+}
+
+// find gives where the key's row is, with remaps resolved.
+func (c *cursor) find(key []byte) (found, error) {
+	loc, err := c.raw(key)
+	if err != nil || loc.Home == 0 {
+		return found{}, err
+	}
+	layer, retired := c.x.remaps[HomeID(loc.Home)]
+	if !retired {
+		return loc, nil
+	}
+	s := c.remaps[layer]
+	if s == nil {
+		s = &seeker{key: layerKey(nil, layer, nil)}
+		if c.remaps == nil {
+			c.remaps = map[LayerID]*seeker{}
+		}
+		c.remaps[layer] = s
+	}
+	v, ok, err := s.find(c.r, key)
+	if err != nil {
+		return found{}, fmt.Errorf("key index: %w", err)
+	}
+	if !ok {
+		return found{}, damaged("key index", fmt.Sprintf("a key of retired home %d is missing in layer %d", loc.Home, layer))
+	}
+	return decodeEntry(v)
+}
+
+// raw gives the newest entry of the key.
+func (c *cursor) raw(key []byte) (found, error) {
+	for i := range c.layers {
+		v, ok, err := c.layers[i].find(c.r, key)
+		if err != nil {
+			return found{}, fmt.Errorf("key index: %w", err)
+		}
+		if ok && len(v) == 0 {
+			return found{}, nil
+		}
+		if ok {
+			return decodeEntry(v)
+		}
+	}
+	v, ok, err := c.base.find(c.r, key)
+	if err != nil {
+		return found{}, fmt.Errorf("key index: %w", err)
+	}
+	if !ok {
+		return found{}, nil
+	}
+	return decodeEntry(v)
+}
+
+func decodeEntry(v []byte) (found, error) {
+	loc, err := uniquekey.DecodeLocator(v)
+	if err != nil {
+		return found{}, damaged("key index", err.Error())
+	}
+	return loc, nil
+}
+
+func (c *cursor) close() error {
+	err := c.base.close()
+	for i := range c.layers {
+		err = firstError(err, c.layers[i].close())
+	}
+	for _, s := range c.remaps {
+		err = firstError(err, s.close())
+	}
+	return err
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// keyOrder lists the numbers of the keys in ascending order of the keys. It fails when two are equal.
+func keyOrder(keys *column.Keys) ([]int32, bool) {
+	order := make([]int32, keys.Len())
+	sorted := true
+	for i := range order {
+		order[i] = int32(i)
+		if i > 0 && sorted && bytes.Compare(keys.At(i-1), keys.At(i)) >= 0 {
+			sorted = false
+		}
+	}
+	if sorted {
+		return order, true
+	}
+	slices.SortFunc(order, func(a, b int32) int { return bytes.Compare(keys.At(int(a)), keys.At(int(b))) })
+	for i := 1; i < len(order); i++ {
+		if bytes.Equal(keys.At(int(order[i-1])), keys.At(int(order[i]))) {
+			return order, false
+		}
+	}
+	return order, true
+}

@@ -1,0 +1,446 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/uniquekey"
+)
+
+// Txn gathers everything of one commit of a database: rows, definitions, states, pending XA transactions, the position.
+// Nothing of it is visible or durable before Commit. It is used by one goroutine, and ends with Commit or Abort.
+//
+// A database has one Txn at a time: Begin waits for the one before.
+type Txn struct {
+	s      *Store
+	db     DatabaseID
+	dbName string
+	lock   *sync.Mutex
+	tables map[TableID]*txnTable
+	order  []*txnTable
+	point  []byte
+	config []byte
+	xa     map[string][]byte // nil value: deleted
+	events []Event
+	jobs   *jobs
+	failed error // sticky: an operation stopped half-way
+	done   bool
+}
+
+// Begin starts a transaction on a database.
+func (s *Store) Begin(db DatabaseID) *Txn {
+	lock := s.transactionLock(db)
+	lock.Lock()
+	s.writers.Add(1)
+	t := &Txn{s: s, db: db, lock: lock, tables: map[TableID]*txnTable{}, xa: map[string][]byte{}, jobs: newJobs()}
+	if d := s.head.Load().database(db); d != nil {
+		t.dbName = d.rec.Name
+	} else {
+		t.failed = fmt.Errorf("database %d: %w", db, ErrNotFound)
+	}
+	return t
+}
+
+// txnTable is one table as the transaction has changed it so far.
+type txnTable struct {
+	id   TableID
+	lock *sync.Mutex
+	// old is the committed table, nil when the transaction created it. The table's lock keeps it from changing.
+	old     *tableState
+	rec     tableRecord
+	changed bool // rec differs from old's
+	// fresh tells that the generation has no committed rows: created, truncated or loaded here.
+	fresh   bool
+	dropped bool
+	load    *Load
+	rows    rowChanges
+}
+
+// table gives the table for changes, and takes its lock.
+func (t *Txn) table(id TableID) (*txnTable, error) {
+	if t.failed != nil {
+		return nil, t.failed
+	}
+	if t.done {
+		return nil, errors.New("transaction has ended")
+	}
+	if tt := t.tables[id]; tt != nil {
+		if tt.dropped {
+			return nil, fmt.Errorf("table %d of database %s: %w (dropped in this transaction)", id, t.dbName, ErrNotFound)
+		}
+		return tt, nil
+	}
+	lock := t.s.tableLock(id)
+	lock.Lock()
+	old := t.s.head.Load().tables[id]
+	if old == nil || old.rec.Database != t.db {
+		lock.Unlock()
+		return nil, fmt.Errorf("table %d of database %s: %w", id, t.dbName, ErrNotFound)
+	}
+	tt := &txnTable{id: id, lock: lock, old: old, rec: old.rec}
+	t.tables[id] = tt
+	t.order = append(t.order, tt)
+	return tt, nil
+}
+
+// Def gives the table's definition as the transaction has it.
+func (t *Txn) Def(id TableID) (*schema.Table, error) {
+	tt, err := t.table(id)
+	if err != nil {
+		return nil, err
+	}
+	return tt.rec.Def, nil
+}
+
+// nameTaken tells whether a live table of the transaction's view has the name.
+func (t *Txn) nameTaken(name string) bool {
+	for _, tt := range t.order {
+		if !tt.dropped && tt.rec.Def.Name == name {
+			return true
+		}
+	}
+	st := t.s.head.Load()
+	d := st.database(t.db)
+	if d == nil {
+		return false
+	}
+	id, ok := d.tables[name]
+	return ok && t.tables[id] == nil
+}
+
+// CreateTable adds a table without rows, in state Live (see SetState). ErrExists when the name is taken.
+func (t *Txn) CreateTable(def *schema.Table) (TableID, error) {
+	if t.failed != nil {
+		return 0, t.failed
+	}
+	if t.nameTaken(def.Name) {
+		return 0, fmt.Errorf("table %s: %w", def.FullName(), ErrExists)
+	}
+	id, err := t.s.nextID()
+	if err != nil {
+		return 0, err
+	}
+	gen, err := t.s.nextID()
+	if err != nil {
+		return 0, err
+	}
+	tt := &txnTable{id: TableID(id), lock: t.s.tableLock(TableID(id)), fresh: true, changed: true}
+	tt.rec = tableRecord{Database: t.db, Generation: Generation(gen), State: Live, Def: def}
+	tt.lock.Lock()
+	t.tables[tt.id] = tt
+	t.order = append(t.order, tt)
+	return tt.id, nil
+}
+
+// DropTable takes the table away. Its name may be used again in the same transaction.
+func (t *Txn) DropTable(id TableID) error {
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	tt.dropped, tt.load = true, nil
+	return t.discard(tt)
+}
+
+// Truncate takes all rows away: the table gets a new, empty generation.
+func (t *Txn) Truncate(id TableID) error {
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	if err := tt.writable(); err != nil {
+		return err
+	}
+	gen, err := t.s.nextID()
+	if err != nil {
+		return err
+	}
+	tt.rec.Generation, tt.fresh, tt.changed, tt.load = Generation(gen), true, true, nil
+	return t.discard(tt)
+}
+
+// Alter replaces the definition; rows applied before keep their values, matched by column id. The new definition must
+// have a higher version and the same key.
+func (t *Txn) Alter(id TableID, def *schema.Table) error {
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	if err := tt.writable(); err != nil {
+		return err
+	}
+	if def.Version <= tt.rec.Def.Version {
+		return fmt.Errorf("table %s: version %d of the definition can't follow version %d", def.FullName(), def.Version, tt.rec.Def.Version)
+	}
+	if !slices.Equal(keyColumns(def), keyColumns(tt.rec.Def)) {
+		return fmt.Errorf("table %s: the key can't change without a new copy", def.FullName())
+	}
+	if def.Name != tt.rec.Def.Name && t.nameTaken(def.Name) {
+		return fmt.Errorf("table %s: %w", def.FullName(), ErrExists)
+	}
+	tt.rec.Def, tt.changed = def, true
+	return nil
+}
+
+func keyColumns(t *schema.Table) []uint32 {
+	ids := make([]uint32, len(t.Key))
+	for i, k := range t.Key {
+		ids[i] = t.Columns[k].ID
+	}
+	return ids
+}
+
+// Quarantine takes back what the transaction did to the table so far, and sets the table aside: it keeps its rows as of
+// the last commit and its definition of that time, takes no more changes, and says why and where it stands.
+func (t *Txn) Quarantine(id TableID, reason string, point []byte) error {
+	if err := t.Revoke(id); err != nil {
+		return err
+	}
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	tt.rec.State, tt.rec.Reason, tt.rec.Point, tt.changed = Quarantined, reason, slices.Clone(point), true
+	return nil
+}
+
+// SetState changes the table's state; reason and point of a quarantine are forgotten.
+func (t *Txn) SetState(id TableID, state TableState) error {
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	tt.rec.State, tt.rec.Reason, tt.rec.Point, tt.changed = state, "", nil, true
+	return nil
+}
+
+// Revoke takes back everything that the transaction did to the table. A table created in it is gone then.
+func (t *Txn) Revoke(id TableID) error {
+	tt := t.tables[id]
+	if tt == nil {
+		return t.failed
+	}
+	err := t.discard(tt)
+	tt.load = nil
+	if tt.old == nil {
+		tt.dropped = true
+		return err
+	}
+	tt.rec, tt.changed, tt.fresh, tt.dropped = tt.old.rec, false, false, false
+	return err
+}
+
+// SwapLoad makes the rows of a finished bulk load the table's rows, in place of those it has.
+func (t *Txn) SwapLoad(id TableID, load *Load) error {
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	if load.table != id || !load.finished {
+		return fmt.Errorf("table %s: the copy is not finished, or is of another table", tt.rec.Def.FullName())
+	}
+	if load.def.Version != tt.rec.Def.Version {
+		return fmt.Errorf("table %s: the copy has version %d of the definition, the table %d", tt.rec.Def.FullName(), load.def.Version, tt.rec.Def.Version)
+	}
+	tt.rec.Generation, tt.fresh, tt.changed, tt.load = load.gen, true, true, load
+	return t.discard(tt)
+}
+
+// SetPoint sets the source position at which the rows stand after the commit. It is opaque to the store.
+func (t *Txn) SetPoint(point []byte) { t.point = slices.Clone(point) }
+
+// SetConfig replaces the database's configuration.
+func (t *Txn) SetConfig(config []byte) { t.config = slices.Clone(config) }
+
+// PutPendingXA keeps the rows of a prepared transaction, opaque to the store, under its id.
+func (t *Txn) PutPendingXA(xid string, content []byte) { t.xa[xid] = append([]byte{}, content...) }
+
+// DeletePendingXA forgets a prepared transaction.
+func (t *Txn) DeletePendingXA(xid string) { t.xa[xid] = nil }
+
+// Log adds an entry to the event log. Its time and database are filled in when they are zero.
+func (t *Txn) Log(e Event) { t.events = append(t.events, e) }
+
+func (tt *txnTable) writable() error {
+	if tt.rec.State == Quarantined {
+		return fmt.Errorf("table %s: %w: %s", tt.rec.Def.FullName(), ErrQuarantined, tt.rec.Reason)
+	}
+	return nil
+}
+
+// discard takes back the rows applied to the table: files go at once, spilled index entries with a range delete.
+func (t *Txn) discard(tt *txnTable) error {
+	err := t.jobs.wait()
+	for _, p := range tt.rows.parts {
+		err = firstError(err, t.s.removeFile(t.s.path(p.rec.Path)))
+	}
+	if tt.rows.layer != 0 {
+		err = firstError(err, t.s.dropLayer(tt.rows.layer))
+	}
+	tt.rows = rowChanges{}
+	return err
+}
+
+// dropLayer removes a layer that no commit refers to.
+func (s *Store) dropLayer(l LayerID) error {
+	b := s.meta.NewBatch()
+	prefix := layerKey(nil, l, nil)
+	return firstError(b.DeleteRange(prefix, prefixEnd(prefix), nil), s.meta.commit(b, false))
+}
+
+// Abort takes everything back.
+func (t *Txn) Abort() error {
+	if t.done {
+		return nil
+	}
+	var errs []error
+	for _, tt := range t.order {
+		errs = append(errs, t.discard(tt))
+	}
+	t.end()
+	return errors.Join(errs...)
+}
+
+func (t *Txn) end() {
+	t.done = true
+	t.s.writers.Add(-1)
+	for _, tt := range t.order {
+		tt.lock.Unlock()
+	}
+	t.lock.Unlock()
+}
+
+// Commit makes the transaction durable and visible. On ErrDiskFull and on a cancelled ctx nothing has changed and
+// Commit may be called again. On a FailedError the outcome is known when the store is opened again. On any other error
+// nothing has changed and the transaction must be aborted.
+func (t *Txn) Commit(ctx context.Context) (CommitSeq, error) {
+	if t.done {
+		return 0, errors.New("transaction has ended")
+	}
+	if t.failed != nil {
+		return 0, t.failed
+	}
+	if err := t.jobs.wait(); err != nil {
+		t.failed = err
+		return 0, err
+	}
+	if err := t.syncDirs(); err != nil {
+		return 0, err
+	}
+	seq, err := t.s.commit(ctx, func(c *commitment) error { return t.fill(c) })
+	if err != nil {
+		return 0, err
+	}
+	for _, tt := range t.order {
+		if tt.load != nil {
+			tt.load.end()
+		}
+	}
+	t.end()
+	return seq, nil
+}
+
+// syncDirs makes the names of new parts durable.
+func (t *Txn) syncDirs() error {
+	synced := map[string]bool{}
+	for _, tt := range t.order {
+		for _, p := range tt.rows.parts {
+			dir := t.s.fs.PathDir(t.s.path(p.rec.Path))
+			if synced[dir] {
+				continue
+			}
+			synced[dir] = true
+			if err := syncDir(t.s.fs, dir); err != nil {
+				return fmt.Errorf("syncing %s: %w", dir, diskError(err))
+			}
+		}
+	}
+	return nil
+}
+
+// fill puts the transaction into a commitment.
+func (t *Txn) fill(c *commitment) error {
+	if c.ed.database(t.db) == nil {
+		return fmt.Errorf("database %s: %w", t.dbName, ErrNotFound)
+	}
+	for _, tt := range t.order {
+		if tt.dropped && tt.old != nil {
+			if err := c.dropTable(c.ed.table(tt.id)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, tt := range t.order {
+		if tt.dropped {
+			continue
+		}
+		if err := t.fillTable(c, tt); err != nil {
+			return err
+		}
+	}
+	return t.fillDatabase(c)
+}
+
+func (t *Txn) fillDatabase(c *commitment) error {
+	var err error
+	if t.config != nil {
+		d := c.ed.database(t.db)
+		d.rec.Config = t.config
+		err = c.putDatabase(d)
+	}
+	if t.point != nil {
+		err = firstError(err, c.putPoint(t.db, t.point))
+	}
+	for xid, content := range t.xa {
+		key := append(makeKey(kindXA, uint64(t.db)), xid...)
+		if content == nil {
+			err = firstError(err, c.delete(key))
+		} else {
+			err = firstError(err, c.put(key, content))
+		}
+	}
+	for _, e := range t.events {
+		if e.Database == "" {
+			e.Database = t.dbName
+		}
+		err = firstError(err, c.log(e))
+	}
+	return err
+}
+
+func (t *Txn) fillTable(c *commitment, tt *txnTable) error {
+	st := c.ed.table(tt.id)
+	if st == nil {
+		st = &tableState{id: tt.id, rec: tt.rec, idx: indexRecord{KeyEncoding: uniquekey.Encoding}}
+		c.ed.addTable(st)
+		if err := c.putIndex(st); err != nil {
+			return err
+		}
+	}
+	if tt.fresh && tt.old != nil {
+		if err := firstError(c.dropRows(st), c.putIndex(st)); err != nil {
+			return err
+		}
+		st.damage = nil
+	}
+	if tt.changed {
+		if tt.old != nil && tt.old.rec.Def.Name != tt.rec.Def.Name {
+			delete(c.ed.names(t.db), tt.old.rec.Def.Name)
+			c.ed.names(t.db)[tt.rec.Def.Name] = tt.id
+		}
+		st.rec = tt.rec
+		if err := c.putTable(st); err != nil {
+			return err
+		}
+	}
+	if tt.load != nil {
+		if err := tt.load.fill(c, st); err != nil {
+			return err
+		}
+	}
+	return tt.rows.fill(c, st)
+}

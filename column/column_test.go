@@ -82,6 +82,7 @@ func TestPrint(t *testing.T) {
 		{col(schema.Float, func(c *schema.Column) { c.Scale = 2 }), func(a Appender) { a.Float(1.5) }, "1.50"},
 		{col(schema.Double, floating), func(a Appender) { a.Double(0.1) }, "0.1"},
 		{col(schema.Double, floating), func(a Appender) { a.Double(1e15) }, "1e15"},
+		{col(schema.Double, floating), func(a Appender) { a.Double(1234567890123456.5) }, "1234567890123456.5"},
 		{col(schema.Double, floating), func(a Appender) { a.Double(-123456789012345) }, "-123456789012345"},
 		{col(schema.Double, floating), func(a Appender) { a.Double(1e-15) }, "0.000000000000001"},
 		{col(schema.Double, floating), func(a Appender) { a.Double(math.MaxFloat64) }, "1.7976931348623157e308"},

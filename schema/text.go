@@ -23,7 +23,7 @@ func AppendFloat(dst []byte, v float32) []byte {
 }
 
 // appendShortest formats by the rule of MySQL's my_gcvt: plain where the decimal point stands within -14..15 of the
-// first digit, else d.ddde[-]x.
+// first digit or between two digits (1234567890123456.5), else d.ddde[-]x.
 func appendShortest(dst []byte, v float64, precision int) []byte {
 	if v == 0 {
 		if math.Signbit(v) {
@@ -38,7 +38,7 @@ func appendShortest(dst []byte, v float64, precision int) []byte {
 	}
 	digits, exponent := splitScientific(sci)
 	point := exponent + 1
-	if point < -maxPlainExponent+1 || point > maxPlainExponent {
+	if point < -maxPlainExponent+1 || point > maxPlainExponent && point >= len(digits) {
 		return appendExponent(dst, digits, exponent)
 	}
 	return appendPlain(dst, digits, point)

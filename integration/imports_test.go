@@ -25,6 +25,7 @@ var layers = []string{
 	"uniquekey",
 	"schema",
 	"column",
+	"wire",
 	"binlog",
 	"compat",
 	"snapshot",
@@ -34,6 +35,8 @@ var layers = []string{
 	"replica",
 	"query/sqlerr",
 	"query/field",
+	"query/result",
+	"query/number",
 	"query/collate",
 	"query/function",
 	"query/translate",
@@ -72,7 +75,7 @@ var bans = []struct {
 	},
 	{
 		from:    []string{"storage"},
-		imports: []string{module + "binlog", module + "compat", module + "snapshot", "github.com/go-mysql-org/", "github.com/go-sql-driver/", "database/sql", "github.com/pingcap/"},
+		imports: []string{module + "wire", module + "binlog", module + "compat", module + "snapshot", "github.com/go-mysql-org/", "github.com/go-sql-driver/", "database/sql", "github.com/pingcap/"},
 		why:     "the store knows nothing of MySQL's protocol or SQL",
 	},
 	{

@@ -188,13 +188,13 @@ func TestKeyChoice(t *testing.T) {
 	s.Exec(t, db,
 		"CREATE TABLE pk (a INT NOT NULL UNIQUE, b INT, PRIMARY KEY (b))",
 		"CREATE TABLE second (a INT, b INT NOT NULL, c INT NOT NULL, UNIQUE (a), UNIQUE zz (b, c))",
-		"CREATE TABLE prefix (name TEXT NOT NULL, v INT, PRIMARY KEY (name(4)))",                              // KEY-07
-		"CREATE TABLE expr (j JSON NOT NULL, v INT, UNIQUE ((CAST(j->>'$.id' AS UNSIGNED))))",                 // KEY-07
-		"CREATE TABLE none (a INT NULL, b VARCHAR(9) NULL)",                                                   // KEY-03
-		"CREATE TABLE mv (id INT PRIMARY KEY, f JSON, INDEX k ((CAST(f->'$.tags' AS UNSIGNED ARRAY))))",       // TYPE-20
-		"CREATE TABLE gk (id INT, s VARCHAR(20) AS (CONCAT('k',id)) STORED NOT NULL, PRIMARY KEY (s))",        // TYPE-26
+		"CREATE TABLE prefix (name TEXT NOT NULL, v INT, PRIMARY KEY (name(4)))",                                 // KEY-07
+		"CREATE TABLE expr (j JSON NOT NULL, v INT, UNIQUE ((CAST(j->>'$.id' AS UNSIGNED))))",                    // KEY-07
+		"CREATE TABLE none (a INT NULL, b VARCHAR(9) NULL)",                                                      // KEY-03
+		"CREATE TABLE mv (id INT PRIMARY KEY, f JSON, INDEX k ((CAST(f->'$.tags' AS UNSIGNED ARRAY))))",          // TYPE-20
+		"CREATE TABLE gk (id INT, s VARCHAR(20) AS (CONCAT('k',id)) STORED NOT NULL, PRIMARY KEY (s))",           // TYPE-26
 		"CREATE TABLE shape (id INT PRIMARY KEY, g GEOMETRY NOT NULL, c CHAR(2) CHARACTER SET gbk, v VECTOR(3))", // other types
-		"CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM",                                                   // SNAP-09
+		"CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM",                                                      // SNAP-09
 		"CREATE TABLE emoji (id INT PRIMARY KEY, e ENUM('😀') CHARACTER SET utf8mb4)",
 		"SET sql_generate_invisible_primary_key = ON", "SET show_gipk_in_create_table_and_information_schema = OFF",
 		"CREATE TABLE gipk (w INT)", // CLOUD-12

@@ -126,7 +126,7 @@ func escaped(c byte) byte {
 	return c
 }
 
-// parseLabels reads the labels of enum('a','it''s',...) or set(...).
+// parseLabels reads the labels of enum('a','it”s',...) or set(...).
 func parseLabels(columnType string) ([]string, error) {
 	_, list, ok := strings.Cut(columnType, "(")
 	if !ok {

@@ -46,6 +46,7 @@ const (
 	CodeUnknownVariable    = mysql.ER_UNKNOWN_SYSTEM_VARIABLE
 	CodeUnknownColumn      = mysql.ER_BAD_FIELD_ERROR
 	CodeNoSuchTable        = mysql.ER_NO_SUCH_TABLE
+	CodeNoSuchKey          = mysql.ER_KEY_DOES_NOT_EXITS
 	CodeTableChanged       = mysql.ER_TABLE_DEF_CHANGED
 	CodeXARecoverDenied    = mysql.ER_XAER_RMERR
 )

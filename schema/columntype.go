@@ -60,7 +60,7 @@ func parseNumbers(arguments string) ([]int, error) {
 	return out, nil
 }
 
-// Lengths that MySQL gives FLOAT and DOUBLE columns declared without one; they count for ZEROFILL.
+// Lengths that MySQL gives FLOAT and DOUBLE columns declared without one, with ZEROFILL.
 const (
 	floatLength  = 12
 	doubleLength = 22
@@ -76,15 +76,15 @@ func (c *Column) setNumbers(n []int) {
 	switch c.Type {
 	case Decimal:
 		c.Precision, c.Scale = at(0, 10), at(1, 0)
-	case Float:
-		c.Length, c.Scale = at(0, floatLength), at(1, FloatUnscaled)
-	case Double:
-		c.Length, c.Scale = at(0, doubleLength), at(1, FloatUnscaled)
+	case Float, Double:
+		c.Length, c.Precision, c.Scale = at(0, 0), at(0, 0), at(1, FloatUnscaled)
+		if c.Length == 0 && c.Zerofill {
+			c.Length = map[Type]int{Float: floatLength, Double: doubleLength}[c.Type]
+		}
 	case DateTime, Timestamp, Time:
 		c.FSP = at(0, 0)
 	case Char, Binary, Bit:
 		c.Length = at(0, 1)
-	case Year: // the width of year(4) says nothing
 	default:
 		c.Length = at(0, 0)
 	}

@@ -1,0 +1,532 @@
+package translate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pingcap/tidb/pkg/parser/mysql"
+)
+
+// numeric gives the number that MySQL makes of a value in a numeric context: strings their numeric prefix as a
+// DOUBLE, an ENUM its index, temporal values their digits.
+func (t *translator) numeric(x expr) (expr, error) {
+	switch x.typ.Kind {
+	case KindInt:
+		if x.phys.k == physBool {
+			x = x.finish()
+		}
+		return x, nil
+	case KindDecimal, KindDouble:
+		return x, nil
+	case KindNull:
+		ty := doubleType()
+		ty.Nullable = true
+		return expr{sql: "CAST(NULL AS DOUBLE)", typ: ty, phys: phys{k: physDouble}}, nil
+	case KindString:
+		return t.stringNumber(x)
+	case KindJSON:
+		return x, unsupported("JSON as a number")
+	}
+	return temporalNumber(x)
+}
+
+func (t *translator) stringNumber(x expr) (expr, error) {
+	switch {
+	case x.lit != nil && x.lit.Kind == HexValue:
+		return hexNumber(x.lit.Text)
+	case x.lit != nil:
+		f, _ := numericPrefix(x.lit.Text)
+		return doubleLiteral(f), nil
+	case x.typ.isEnum():
+		ty := unsignedType()
+		ty.Nullable = x.typ.Nullable
+		return expr{sql: "CAST(coalesce(" + x.enumIndex() + ", CASE WHEN " + x.sql + " IS NOT NULL THEN 0 END) AS BIGINT)", typ: ty, phys: phys{k: physInt64}}, nil
+	case x.typ.isSet():
+		ty := unsignedType()
+		ty.Nullable = x.typ.Nullable
+		return expr{sql: "(" + x.setBits() + ")", typ: ty, phys: phys{k: physUint64}}, nil
+	case x.typ.isBytes():
+		return x, unsupported("a byte string as a number")
+	}
+	ty := doubleType()
+	ty.Nullable = x.typ.Nullable
+	return expr{sql: "tm_str_to_double(" + x.sql + ")", typ: ty, phys: phys{k: physDouble}}, nil
+}
+
+func hexNumber(s string) (expr, error) {
+	s = strings.TrimLeft(s, "\x00")
+	if len(s) > 8 {
+		return expr{}, unsupported("a hexadecimal literal of more than 8 bytes as a number")
+	}
+	var u uint64
+	for i := range len(s) {
+		u = u<<8 | uint64(s[i])
+	}
+	x := uintLiteral(u)
+	x.typ.Unsigned = true
+	return x, nil
+}
+
+// temporalNumber gives YYYYMMDD, YYYYMMDDhhmmss or hhmmss, with a fraction where the value has one.
+func temporalNumber(x expr) (expr, error) {
+	nullable := x.typ.Nullable
+	var digits string
+	length := 8
+	switch x.typ.Kind {
+	case KindDate:
+		digits = fmt.Sprintf("(CAST(year(%[1]s) AS BIGINT) * 10000 + month(%[1]s) * 100 + day(%[1]s))", x.sql)
+	case KindDateTime:
+		length = 14
+		if x.typ.Scale > 0 {
+			return fractionalNumber(fmt.Sprintf("strftime(%s, '%%Y%%m%%d%%H%%M%%S.%%f')", x.sql), length, x.typ), nil
+		}
+		digits = fmt.Sprintf("CAST(strftime(%s, '%%Y%%m%%d%%H%%M%%S') AS BIGINT)", x.sql)
+	default:
+		length = 7
+		if x.typ.Scale > 0 {
+			return fractionalNumber("replace("+timeText(x.sql, 6)+", ':', '')", length, x.typ), nil
+		}
+		digits = "CAST(replace(" + timeText(x.sql, 0) + ", ':', '') AS BIGINT)"
+	}
+	ty := intType(length)
+	ty.Nullable = nullable
+	return expr{sql: digits, typ: ty, phys: phys{k: physInt64}}, nil
+}
+
+func fractionalNumber(text string, digits int, from Type) expr {
+	ty := decimalType(digits+from.Scale, from.Scale)
+	ty.Nullable = from.Nullable
+	p := phys{k: physDecimal, p: digits + from.Scale, s: from.Scale}
+	return expr{sql: fmt.Sprintf("CAST(%s AS %s)", text, p), typ: ty, phys: p}
+}
+
+// double gives the text of the value as a DOUBLE.
+func (t *translator) double(x expr) (string, error) {
+	x, err := t.numeric(x)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case x.lit != nil:
+		return doubleSQL(x.lit.float()), nil
+	case x.phys.k == physDouble && x.overflows:
+		return fmt.Sprintf("CASE WHEN isfinite(%[1]s) IS NOT FALSE THEN %[1]s ELSE error('DOUBLE value is out of range') END", x.sql), nil
+	case x.phys.k == physDouble:
+		return x.sql, nil
+	case x.phys.k == physDecimal && x.phys.p > 15:
+		// DuckDB divides two rounded numbers here; its reading of text rounds once, as MySQL does.
+		return "CAST(CAST(" + x.sql + " AS VARCHAR) AS DOUBLE)", nil
+	}
+	return "CAST(" + x.sql + " AS DOUBLE)", nil
+}
+
+// float gives a numeric constant as a float64.
+func (v *Value) float() float64 {
+	switch v.Kind {
+	case IntValue:
+		return float64(v.Int)
+	case UintValue:
+		return float64(v.Uint)
+	case DoubleValue:
+		return v.Float
+	default:
+		f, _ := strconv.ParseFloat(v.Text, 64)
+		return f
+	}
+}
+
+// integer gives the value as MySQL's int context has it: decimals rounded half away from zero, doubles half to even,
+// strings their integer prefix. The result is BIGINT, or UBIGINT when the type is unsigned.
+func (t *translator) integer(x expr) (expr, error) {
+	if x.typ.Kind == KindString && !x.typ.isEnum() && !x.typ.isSet() && (x.lit == nil || x.lit.Kind != HexValue) {
+		if x.typ.isBytes() {
+			return x, unsupported("a byte string as an integer")
+		}
+		ty := bigintType()
+		ty.Nullable = x.typ.Nullable
+		return expr{sql: "tm_str_to_int(" + x.sql + ")", typ: ty, phys: phys{k: physInt64}}, nil
+	}
+	x, err := t.numeric(x)
+	if err != nil || x.typ.Kind == KindInt {
+		return x, err
+	}
+	ty := bigintType()
+	ty.Nullable = x.typ.Nullable
+	return expr{sql: "CAST(" + x.sql + " AS BIGINT)", typ: ty, phys: phys{k: physInt64}}, nil
+}
+
+// bigint gives the text of an integer expression as a BIGINT.
+func (x expr) bigint() string {
+	if x.phys.k == physInt64 {
+		return x.sql
+	}
+	return "CAST(" + x.sql + " AS BIGINT)"
+}
+
+// text gives the value as a string, as MySQL prints it.
+func (t *translator) text(x expr) expr {
+	if x.typ.Kind == KindString {
+		return x
+	}
+	out := textType(x.typ.Length, t.effective(collationByName(t.session.Collation)), Numeric)
+	out.Nullable = x.typ.Nullable
+	r := expr{typ: out, phys: phys{k: physText}, ascii: true}
+	switch x.typ.Kind {
+	case KindNull:
+		r.typ.Collation, r.typ.Coercibility, r.sql, r.ascii = collationBinary, Ignorable, "CAST(NULL AS VARCHAR)", true
+	case KindInt:
+		r.sql = intText(x)
+	case KindDecimal:
+		r.sql = decimalText(x)
+	case KindDouble:
+		r.sql = doubleText(x)
+	case KindDate:
+		r.sql = "CAST(" + x.sql + " AS VARCHAR)"
+	case KindDateTime:
+		r.sql = datetimeText(x.sql, x.typ.Scale)
+	case KindTime:
+		r.sql = timeText(x.sql, x.typ.Scale)
+	default: // JSON
+		r.sql, r.ascii, r.typ.Coercibility = x.sql, false, Implicit
+		r.typ.Collation = t.effective(collationByName("utf8mb4_bin"))
+	}
+	return r
+}
+
+func intText(x expr) string {
+	switch {
+	case x.lit != nil && x.lit.Kind == IntValue:
+		return quoteText(strconv.FormatInt(x.lit.Int, 10))
+	case x.phys.k == physBool:
+		return "CASE " + x.sql + " WHEN true THEN '1' WHEN false THEN '0' END"
+	case x.typ.Zerofill > 0:
+		s := "CAST(" + x.sql + " AS VARCHAR)"
+		return fmt.Sprintf("lpad(%s, greatest(length(%s), %d), '0')", s, s, x.typ.Zerofill)
+	}
+	return "CAST(" + x.sql + " AS VARCHAR)"
+}
+
+func decimalText(x expr) string {
+	x = x.finish()
+	if x.phys.k == physDecimalText {
+		return x.sql
+	}
+	return "CAST(" + x.sql + " AS VARCHAR)"
+}
+
+func doubleText(x expr) string {
+	if x.phys.k == physFloat {
+		return "tm_float_to_str(" + x.sql + ")"
+	}
+	return "tm_double_to_str(" + x.sql + ")"
+}
+
+func datetimeText(sql string, fsp int) string {
+	if fsp == 0 {
+		return "strftime(" + sql + ", '%Y-%m-%d %H:%M:%S')"
+	}
+	return fmt.Sprintf("left(strftime(%s, '%%Y-%%m-%%d %%H:%%M:%%S.%%f'), %d)", sql, 20+fsp)
+}
+
+// timeText prints microseconds as TIME.
+func timeText(sql string, fsp int) string {
+	s := fmt.Sprintf("format('{}{:02d}:{:02d}:{:02d}', CASE WHEN %[1]s < 0 THEN '-' ELSE '' END, abs(%[1]s) // 3600000000, abs(%[1]s) // 60000000 %% 60, abs(%[1]s) // 1000000 %% 60)", sql)
+	if fsp > 0 {
+		s = fmt.Sprintf("%s || left(format('.{:06d}', abs(%s) %% 1000000), %d)", s, sql, fsp+1)
+	}
+	return "(CASE WHEN " + sql + " IS NOT NULL THEN " + s + " END)"
+}
+
+// texts converts values to strings and finds the collation in which they meet.
+func (t *translator) texts(op string, xs ...expr) ([]expr, collated, error) {
+	out := make([]expr, len(xs))
+	var c collated
+	for i, x := range xs {
+		out[i] = t.text(x)
+		next := out[i].collated()
+		if i == 0 {
+			c = next
+			continue
+		}
+		mixed, ok := mixCollations(c, next)
+		if !ok || mixed.coer == None && op != "" {
+			return nil, c, errMixCollations2(out[0], out[i], op)
+		}
+		mixed.ascii = c.ascii && next.ascii
+		c = mixed
+	}
+	return out, c, nil
+}
+
+func (x expr) collated() collated {
+	c := collated{coll: x.typ.Collation, coer: x.typ.Coercibility, ascii: x.ascii}
+	if x.lit != nil && x.lit.Kind == TextValue {
+		c.fits = fitsCharset(x.lit.Text)
+	}
+	return c
+}
+
+// bytes gives the text of a string as a BLOB of its bytes in its character set.
+func (x expr) bytes() (string, error) {
+	switch {
+	case x.phys.k == physBlob:
+		return x.sql, nil
+	case x.ascii || isUnicode(x.typ.Collation.Charset) || x.typ.Kind == KindNull:
+		return "encode(" + x.sql + ")", nil
+	}
+	return "", unsupported("the bytes of text in character set %s", x.typ.Collation.Charset)
+}
+
+// asCollation converts a string to where it is joined with others: bytes when the result is a byte string.
+func (x expr) asCollation(c *Collation) (string, error) {
+	if c == collationBinary && x.typ.Collation != collationBinary {
+		return x.bytes()
+	}
+	if c != collationBinary && x.phys.k == physBlob {
+		return "", unsupported("a byte string joined with text")
+	}
+	return x.sql, nil
+}
+
+func validText(s string) bool { return utf8.ValidString(s) }
+
+// merged is the type in which branches of IF, CASE, COALESCE and UNION meet.
+func (t *translator) merged(op string, xs []expr) (Type, phys, error) {
+	kind, nullable := KindNull, false
+	for i := range xs {
+		kind = mergeKinds(kind, xs[i].typ.Kind)
+		nullable = nullable || xs[i].typ.Nullable
+	}
+	var ty Type
+	var p phys
+	var err error
+	switch kind {
+	case KindNull:
+		ty, p = nullExpr().typ, phys{k: physNull}
+	case KindInt, KindDecimal:
+		ty, p, err = mergeExact(xs, kind)
+	case KindDouble:
+		ty, p = mergeDoubles(xs)
+	case KindDate:
+		ty, p = dateType(), phys{k: physDate}
+	case KindDateTime:
+		ty, p, err = mergeDateTimes(xs)
+	case KindTime:
+		ty, p = timeType(maxScale(xs)), phys{k: physMicros}
+	case KindJSON:
+		ty, p = xs[0].typ, phys{k: physText}
+		err = unsupported("JSON values as branches of %s", op)
+	default:
+		ty, p, err = t.mergeStrings(op, xs)
+	}
+	ty.Nullable = nullable
+	return ty, p, err
+}
+
+func mergeKinds(a, b Kind) Kind {
+	switch {
+	case a == KindNull || a == b:
+		return b
+	case b == KindNull:
+		return a
+	case numericKind(a) && numericKind(b):
+		return max(a, b)
+	case a == KindDate && b == KindDateTime || a == KindDateTime && b == KindDate:
+		return KindDateTime
+	case dateKind(a) && b == KindTime || a == KindTime && dateKind(b):
+		return KindDateTime
+	}
+	return KindString
+}
+
+func numericKind(k Kind) bool { return k == KindInt || k == KindDecimal || k == KindDouble }
+func dateKind(k Kind) bool    { return k == KindDate || k == KindDateTime }
+
+// mergeExact: integers of one signedness stay integers; signed with unsigned ones of the same width grow, beyond BIGINT
+// to DECIMAL.
+func mergeExact(xs []expr, kind Kind) (Type, phys, error) {
+	digits, scale, allUnsigned := 0, 0, true
+	for i := range xs {
+		ty := &xs[i].typ
+		if ty.Kind == KindNull {
+			continue
+		}
+		if xs[i].phys.k == physDecimalText {
+			return Type{}, phys{}, unsupported("DECIMAL values of more than %d digits as branches", maxDuckDecimal)
+		}
+		digits, scale = max(digits, ty.integerDigits()), max(scale, ty.Scale)
+		allUnsigned = allUnsigned && ty.Unsigned
+	}
+	if kind == KindInt {
+		field, grows := mergeIntFields(xs)
+		if !grows {
+			return mergedInt(xs, field, digits, allUnsigned)
+		}
+	}
+	ty := decimalType(digits+scale, scale)
+	ty.Unsigned = allUnsigned
+	return ty, phys{k: physDecimal, p: min(digits+maxPhysScale(xs, scale), maxDuckDecimal), s: maxPhysScale(xs, scale)}, nil
+}
+
+func mergedInt(xs []expr, field byte, digits int, unsigned bool) (Type, phys, error) {
+	ty := intType(digits + 1)
+	ty.Field, ty.Unsigned, ty.Precision = field, unsigned, digits
+	for i := range xs {
+		ty.Length = max(ty.Length, xs[i].typ.Length)
+	}
+	for i := range xs {
+		if xs[i].phys.k == physUint64 {
+			return ty, phys{k: physUint64}, nil
+		}
+	}
+	return ty, phys{k: physInt64}, nil
+}
+
+func (t *Type) integerDigits() int {
+	if t.Kind == KindInt {
+		return t.Precision
+	}
+	return t.Precision - t.Scale
+}
+
+var intFields = []byte{mysql.TypeTiny, mysql.TypeShort, mysql.TypeInt24, mysql.TypeLong, mysql.TypeLonglong}
+
+func intRank(field byte) int {
+	for i, f := range intFields {
+		if f == field {
+			return i
+		}
+	}
+	return len(intFields) - 1 // YEAR apart, all else is a BIGINT
+}
+
+// mergeIntFields gives the widest of the integer types. grows tells that signed and unsigned BIGINT meet.
+func mergeIntFields(xs []expr) (field byte, grows bool) {
+	rank, signed, unsigned := 0, false, -1
+	allYears := true
+	for i := range xs {
+		ty := &xs[i].typ
+		if ty.Kind == KindNull {
+			continue
+		}
+		r := intRank(ty.Field)
+		allYears = allYears && ty.isYear()
+		rank = max(rank, r)
+		if ty.Unsigned {
+			unsigned = max(unsigned, r)
+		} else {
+			signed = true
+		}
+	}
+	if allYears {
+		return mysql.TypeYear, false
+	}
+	if signed && unsigned == rank {
+		rank++
+	}
+	if rank == len(intFields) {
+		return 0, true
+	}
+	return intFields[rank], false
+}
+
+func mergeDoubles(xs []expr) (Type, phys) {
+	ty := doubleType()
+	floats := true
+	for i := range xs {
+		k := &xs[i].typ
+		floats = floats && (k.Kind == KindNull || k.Field == mysql.TypeFloat)
+	}
+	if floats {
+		ty.Field = mysql.TypeFloat
+		return ty, phys{k: physFloat}
+	}
+	return ty, phys{k: physDouble}
+}
+
+func mergeDateTimes(xs []expr) (Type, phys, error) {
+	for i := range xs {
+		if xs[i].typ.Kind == KindTime {
+			return Type{}, phys{}, unsupported("TIME mixed with DATE or DATETIME")
+		}
+	}
+	return datetimeType(maxScale(xs)), phys{k: physTimestamp}, nil
+}
+
+func maxScale(xs []expr) int {
+	s := 0
+	for i := range xs {
+		if xs[i].typ.temporal() {
+			s = max(s, xs[i].typ.Scale)
+		}
+	}
+	return s
+}
+
+func maxPhysScale(xs []expr, scale int) int {
+	for i := range xs {
+		if xs[i].phys.k == physDecimal {
+			scale = max(scale, xs[i].phys.s)
+		}
+	}
+	return scale
+}
+
+func (t *translator) mergeStrings(op string, xs []expr) (Type, phys, error) {
+	ts, c, err := t.texts("", xs...)
+	if err != nil {
+		return Type{}, phys{}, err
+	}
+	length, blob := 0, false
+	for i := range ts {
+		length = max(length, ts[i].typ.Length)
+		blob = blob || xs[i].typ.Field == mysql.TypeBlob
+		if xs[i].typ.isBit() {
+			return Type{}, phys{}, unsupported("BIT mixed with text")
+		}
+	}
+	if c.coll == nil {
+		return Type{}, phys{}, unsupported("%s of these types", op)
+	}
+	ty := textType(length, c.coll, c.coer)
+	if blob {
+		ty.Field = mysql.TypeBlob
+	}
+	if c.coll == collationBinary {
+		return ty, phys{k: physBlob}, nil
+	}
+	return ty, phys{k: physText}, nil
+}
+
+// as gives the text of x converted to a merged type.
+func (t *translator) as(x expr, ty Type, p phys) (string, error) {
+	switch ty.Kind {
+	case KindNull:
+		return "NULL", nil
+	case KindString:
+		return t.text(x).asCollation(ty.Collation)
+	case KindDouble:
+		if p.k == physFloat {
+			return exactAs(x, p), nil
+		}
+		return t.double(x)
+	case KindInt, KindDecimal:
+		return exactAs(x, p), nil
+	}
+	if x.typ.Kind == KindNull {
+		return fmt.Sprintf("CAST(NULL AS %s)", p), nil
+	}
+	if x.phys.k != p.k {
+		return fmt.Sprintf("CAST(%s AS %s)", x.sql, p), nil
+	}
+	return x.sql, nil
+}
+
+func exactAs(x expr, p phys) string {
+	if x.phys == p {
+		return x.sql
+	}
+	return fmt.Sprintf("CAST(%s AS %s)", x.sql, p)
+}

@@ -26,14 +26,15 @@ type assembler struct {
 	spillBytes int64
 	source     gtid.UUID
 
-	phase    phase
-	tx       *Transaction
-	pos      gtid.Position // behind the last event seen in the file
-	checksum bool
-	created  uint32
-	interned map[string]*TableMap
-	current  map[uint64]*TableMap // of the running statement; nil for a table that is not followed
-	kept     bool                 // whether the event's memory is in use after step
+	phase     phase
+	tx        *Transaction
+	pos       gtid.Position // behind the last event seen in the file
+	formatted bool          // whether a format description was seen, without which nothing can be read
+	checksum  bool
+	created   uint32
+	interned  map[string]*TableMap
+	current   map[uint64]*TableMap // of the running statement; nil for a table that is not followed
+	kept      bool                 // whether the event's memory is in use after step
 }
 
 // maxInterned bounds the table maps that are remembered. A source with more tables in use gets new pointers for old
@@ -49,6 +50,9 @@ func newAssembler(follow func(database, table string) bool, dir string, limit in
 // one is complete, or Progress.
 func (a *assembler) step(e event, raw []byte) (*Transaction, error) {
 	a.kept = false
+	if !a.formatted && e.Type != evFormatDescription && e.Type != evRotate {
+		return nil, fmt.Errorf("event type %d in front of the format description", e.Type)
+	}
 	start := a.advance(e.header)
 	switch e.Type {
 	case evFormatDescription:
@@ -95,7 +99,7 @@ func (a *assembler) format(e event, raw []byte) error {
 			return err
 		}
 	}
-	a.checksum, a.created = f.Checksum, f.Created
+	a.formatted, a.checksum, a.created = true, f.Checksum, f.Created
 	clear(a.current)
 	return nil
 }

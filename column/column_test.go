@@ -430,3 +430,20 @@ func TestKeysFromStoredValues(t *testing.T) {
 		}
 	}
 }
+
+// Values and texts as MySQL 9.7 prints them for FLOAT(M,D) and DOUBLE(M,D).
+func TestFixedScale(t *testing.T) {
+	for _, tc := range []struct {
+		v     float64
+		scale int
+		want  string
+	}{
+		{1234567890123456.75, 4, "1234567890123456.8000"}, {123456789012345.67, 4, "123456789012345.6700"}, {0.00004, 4, "0.0000"},
+		{1e22, 4, "10000000000000000000000.0000"}, {0.1, 20, "0.10000000000000000000"}, {float64(float32(0.1)), 20, "0.10000000149011612000"},
+		{float64(float32(1e22)), 4, "9999999778196308000000.0000"}, {-99999.99, 2, "-99999.99"}, {5, 0, "5"},
+	} {
+		if got := string(appendFixed([]byte("x"), tc.v, tc.scale)); got != "x"+tc.want {
+			t.Errorf("%v: %s, want %s", tc.v, got, tc.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package column
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -84,12 +85,32 @@ func appendDecimal(dst []byte, c *schema.Column, text []byte) []byte {
 func appendFloating(dst []byte, c *schema.Column, v float64, shortest []byte) []byte {
 	text := shortest
 	if c.Scale != schema.FloatUnscaled {
-		text = strconv.AppendFloat(nil, v, 'f', c.Scale, 64)
+		text = appendFixed(nil, v, c.Scale)
 	}
 	if !c.Zerofill {
 		return append(dst, text...)
 	}
 	return appendZerofilled(dst, text, c.Length)
+}
+
+// appendFixed prints with a fixed number of fractional digits as MySQL does: the shortest digits that read back as the
+// same double, filled up with zeros; rounded only where there are more of them.
+func appendFixed(dst []byte, v float64, scale int) []byte {
+	text := strconv.AppendFloat(dst, v, 'f', -1, 64)
+	fraction := 0
+	if point := bytes.IndexByte(text[len(dst):], '.'); point >= 0 {
+		fraction = len(text) - len(dst) - point - 1
+	}
+	if fraction > scale {
+		return strconv.AppendFloat(dst, v, 'f', scale, 64)
+	}
+	if fraction == 0 && scale > 0 {
+		text = append(text, '.')
+	}
+	for range scale - fraction {
+		text = append(text, '0')
+	}
+	return text
 }
 
 func appendZerofilled(dst, text []byte, width int) []byte {
@@ -107,7 +128,8 @@ func appendBits(dst []byte, v uint64, bits int) []byte {
 }
 
 // AppendText appends a value given in MySQL's text form, such as a column's default or initial value. TIMESTAMP is in
-// UTC, BIT is b'101' or a number, text is UTF-8.
+// UTC, BIT is b'101' or a number, text is UTF-8, bytes are 0x00ff as information_schema has them (other text is taken as
+// the bytes themselves).
 func AppendText(a Appender, c *schema.Column, text string) error {
 	err := appendText(a, c, text)
 	if err != nil {
@@ -151,13 +173,23 @@ func appendText(a Appender, c *schema.Column, text string) error {
 	}
 	stored, ok := schema.FromUTF8(c.Charset, []byte(text))
 	if c.Type.IsBinary() {
-		stored, ok = []byte(text), true
+		stored, ok = parseBytes(text), true
 	}
 	if !ok {
 		return fmt.Errorf("the text has no form in character set %s", c.Charset)
 	}
 	a.Bytes(stored)
 	return nil
+}
+
+// parseBytes reads the form with 0x, which survives where raw bytes do not, such as in JSON.
+func parseBytes(text string) []byte {
+	if digits, ok := strings.CutPrefix(text, "0x"); ok {
+		if b, err := hex.DecodeString(digits); err == nil {
+			return b
+		}
+	}
+	return []byte(text)
 }
 
 func appendIntegerText(a Appender, c *schema.Column, text string) error {

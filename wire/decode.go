@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -132,7 +133,7 @@ func NewDecoder(t *schema.Table, fields []Field, b *column.Builder) (*Decoder, e
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		k, types := kindOf(c)
-		if !strings.Contains(string(types), string(fields[i].Type)) || c.Type.IsInteger() && c.Unsigned != fields[i].Unsigned {
+		if !bytes.Contains(types, []byte{fields[i].Type}) || c.Type.IsInteger() && c.Unsigned != fields[i].Unsigned {
 			return nil, &MismatchError{Table: t.FullName(), Column: c.Name}
 		}
 		d.kinds[i], d.columns[i] = k, b.Column(i)

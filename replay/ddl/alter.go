@@ -16,8 +16,7 @@ type alterSpec struct {
 	dropColumns []string
 	addColumns  []columnSpec
 	dropIndexes []string
-	indexes     []indexSpec
-	foreign     []foreignKey
+	keys        keySpecs
 	edits       []func(t *schema.Table) error // renamed indexes, changed defaults and the like
 	options     tableOptions
 	// others are tables that the statement touches besides the altered one.
@@ -194,26 +193,19 @@ func (p *parser) add(spec *alterSpec) {
 		return
 	}
 	if ix, fk, ok := p.constraint(); ok {
-		switch {
-		case ix != nil && ix.kind == indexPrimary:
-			spec.refused = "changing the primary key is not supported yet"
-		case ix != nil:
-			spec.indexes = append(spec.indexes, *ix)
-		case fk != nil:
-			spec.foreign = append(spec.foreign, *fk)
-		}
+		spec.keys.add(ix, fk)
 		return
 	}
 	p.word("COLUMN")
 	if !p.punct('(') {
-		spec.addColumns = append(spec.addColumns, p.placedColumn())
+		spec.addColumn(p.placedColumn(), p.s)
 		return
 	}
 	for p.err == nil {
 		if ix, fk, ok := p.constraint(); ok {
-			spec.addConstraint(ix, fk)
+			spec.keys.add(ix, fk)
 		} else {
-			spec.addColumns = append(spec.addColumns, p.columnSpec())
+			spec.addColumn(p.columnSpec(), p.s)
 		}
 		if !p.punct(',') {
 			break
@@ -222,13 +214,9 @@ func (p *parser) add(spec *alterSpec) {
 	p.wantPunct(')')
 }
 
-func (spec *alterSpec) addConstraint(ix *indexSpec, fk *foreignKey) {
-	if ix != nil {
-		spec.indexes = append(spec.indexes, *ix)
-	}
-	if fk != nil {
-		spec.foreign = append(spec.foreign, *fk)
-	}
+func (spec *alterSpec) addColumn(c columnSpec, s *statement) {
+	spec.addColumns = append(spec.addColumns, c)
+	s.columnKeys(&c, &spec.keys)
 }
 
 func (p *parser) placedColumn() columnSpec {
@@ -383,11 +371,10 @@ func (s *statement) altered(def *schema.Table, spec *alterSpec) (*schema.Table, 
 		}
 	}
 	t.Key = keyFromIDs(t, key)
-	indexes := append(columnIndexes(spec.addColumns), spec.indexes...)
-	if slices.ContainsFunc(indexes, func(ix indexSpec) bool { return ix.kind == indexPrimary }) {
+	if slices.ContainsFunc(spec.keys.indexes, func(ix indexSpec) bool { return ix.kind == indexPrimary }) {
 		return nil, errors.New("it changes the primary key")
 	}
-	return t, s.addIndexes(t, indexes, append(s.columnReferences(spec.addColumns), spec.foreign...))
+	return t, s.addIndexes(t, &spec.keys)
 }
 
 func keyIDs(t *schema.Table) []uint32 {
@@ -580,6 +567,6 @@ func (s *statement) createIndex(p *parser, spec *alterSpec) tableName {
 	n := p.tableName()
 	ix.parts = p.indexParts()
 	p.indexOptions(&ix)
-	spec.indexes = append(spec.indexes, ix)
+	spec.keys.add(&ix, nil)
 	return n
 }

@@ -27,7 +27,7 @@ func (s *statement) buildTable(name string, spec *createSpec) (*schema.Table, er
 		t.NextColumnID++
 		t.Columns = append(t.Columns, c)
 	}
-	return t, s.addIndexes(t, append(columnIndexes(spec.columns), spec.indexes...), append(s.columnReferences(spec.columns), spec.foreign...))
+	return t, s.addIndexes(t, &spec.keys)
 }
 
 // tableCharset applies the rules of the manual, "Table Character Set and Collation".
@@ -83,58 +83,36 @@ func (s *statement) implicitTimestamps(columns []columnSpec) error {
 	return nil
 }
 
-// columnIndexes lists the indexes that columns define for themselves.
-func columnIndexes(columns []columnSpec) []indexSpec {
-	var out []indexSpec
-	for i := range columns {
-		c := &columns[i]
-		part := []indexPart{{column: c.name}}
-		if c.primary {
-			out = append(out, indexSpec{kind: indexPrimary, name: "PRIMARY", parts: part})
-		}
-		if c.unique || c.typ.serial {
-			out = append(out, indexSpec{kind: indexUnique, parts: part})
-		}
-	}
-	return out
-}
-
 // versionColumnReferences is the version from which REFERENCES behind a column's type makes a foreign key. Older servers
 // read it and forget it.
 const versionColumnReferences = 90000
 
-func (s *statement) columnReferences(columns []columnSpec) []foreignKey {
-	var out []foreignKey
-	if s.server.Version < versionColumnReferences {
-		return nil
+// columnKeys adds what a column defines for itself.
+func (s *statement) columnKeys(c *columnSpec, keys *keySpecs) {
+	part := []indexPart{{column: c.name}}
+	if c.primary {
+		keys.add(&indexSpec{kind: indexPrimary, name: "PRIMARY", parts: part}, nil)
 	}
-	for i := range columns {
-		if fk := columns[i].references; fk != nil {
-			fk.columns = []indexPart{{column: columns[i].name}}
-			out = append(out, *fk)
-		}
+	if c.unique || c.typ.serial {
+		keys.add(&indexSpec{kind: indexUnique, parts: part}, nil)
 	}
-	return out
+	if c.references != nil && s.server.Version >= versionColumnReferences {
+		c.references.columns = part
+		keys.add(nil, c.references)
+	}
 }
 
 // addIndexes adds indexes, and those that foreign keys need, to a table, and picks its key if it has none.
-func (s *statement) addIndexes(t *schema.Table, indexes []indexSpec, foreign []foreignKey) error {
-	if err := s.checkForeign(t, foreign); err != nil {
+func (s *statement) addIndexes(t *schema.Table, keys *keySpecs) error {
+	if err := s.checkForeign(t, keys.foreign); err != nil {
 		return err
 	}
-	for _, fk := range foreign {
-		name := fk.index
-		if fk.name != "" {
-			name = fk.name
-		}
-		indexes = append(indexes, indexSpec{kind: indexPlain, name: name, parts: fk.columns, foreign: true})
-	}
-	for i := range indexes {
-		if err := addIndex(t, &indexes[i]); err != nil {
+	for i := range keys.indexes {
+		if err := addIndex(t, &keys.indexes[i]); err != nil {
 			return err
 		}
 	}
-	dropServed(t, indexes)
+	dropServed(t, keys.indexes)
 	sortIndexes(t)
 	if len(t.Key) == 0 {
 		chooseKey(t)
@@ -297,7 +275,7 @@ func keyOf(t *schema.Table, ix *schema.Index) []int {
 	var key []int
 	for _, p := range ix.Parts {
 		i := t.ColumnByID(p.Column)
-		if i < 0 {
+		if i < 0 || p.Prefix != 0 {
 			return nil
 		}
 		key = append(key, i)

@@ -47,8 +47,7 @@ type tableOptions struct {
 // createSpec is a CREATE TABLE with a list of columns.
 type createSpec struct {
 	columns []columnSpec
-	indexes []indexSpec
-	foreign []foreignKey
+	keys    keySpecs
 	options tableOptions
 }
 
@@ -166,18 +165,37 @@ func (p *parser) partitioning() {
 	}
 }
 
-// element takes a column, an index or a constraint.
+// element takes a column, an index or a constraint. The server keeps indexes in the order of the elements that they come
+// from.
 func (p *parser) element(spec *createSpec) {
 	if ix, fk, ok := p.constraint(); ok {
-		if ix != nil {
-			spec.indexes = append(spec.indexes, *ix)
-		}
-		if fk != nil {
-			spec.foreign = append(spec.foreign, *fk)
-		}
+		spec.keys.add(ix, fk)
 		return
 	}
-	spec.columns = append(spec.columns, p.columnSpec())
+	c := p.columnSpec()
+	spec.columns = append(spec.columns, c)
+	p.s.columnKeys(&c, &spec.keys)
+}
+
+// keySpecs are the indexes of a statement, those made for foreign keys included, and the foreign keys.
+type keySpecs struct {
+	indexes []indexSpec
+	foreign []foreignKey
+}
+
+func (k *keySpecs) add(ix *indexSpec, fk *foreignKey) {
+	if ix != nil {
+		k.indexes = append(k.indexes, *ix)
+	}
+	if fk == nil {
+		return
+	}
+	name := fk.index
+	if fk.name != "" {
+		name = fk.name
+	}
+	k.indexes = append(k.indexes, indexSpec{kind: indexPlain, name: name, parts: fk.columns, foreign: true})
+	k.foreign = append(k.foreign, *fk)
 }
 
 // constraint takes an index, a foreign key or a check. ok is false if a column comes instead.

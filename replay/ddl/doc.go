@@ -12,7 +12,8 @@
 //   - Known means: [Catalog.Table] knows every base table of the database that the filters let through. Each effect
 //     must be applied before the next statement is given.
 //   - What a definition becomes is what information_schema of the source says behind the statement, as package compat
-//     reads it. Exempt are the texts of expressions, which are kept as they were written.
+//     reads it. Exempt, and of no effect but on SHOW, are the texts of expressions, which are kept as they were written,
+//     and indexes that the server made by itself for foreign keys and drops by itself once another index serves.
 //
 // The grammar is read by a parser of our own. TiDB's, which the query side uses, refuses what MySQL's binlog holds every
 // day: INVISIBLE (so every generated invisible primary key), DEFAULT (a + 1), CREATE TABLE .. START TRANSACTION, CHAR

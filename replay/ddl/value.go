@@ -22,8 +22,8 @@ var (
 	errForm       = errors.New("its default has a form that is not known")
 )
 
-// setDefault fills the column's Default as information_schema.COLUMNS prints it, TIMESTAMP in UTC. It is for show
-// only, since row images are complete: a constant in a form that is not known is kept as it was written.
+// setDefault fills the column's Default as information_schema.COLUMNS prints it, TIMESTAMP in the time zone of the
+// session that defined it. It is for show only, since row images are complete: a constant in a form that is not known is kept as it was written.
 func (s *statement) setDefault(c *schema.Column, l *literal) {
 	c.Default, c.DefaultExpr = nil, false
 	if l == nil || l.kind == litNull {
@@ -36,7 +36,11 @@ func (s *statement) setDefault(c *schema.Column, l *literal) {
 	case l.paren:
 		text, c.DefaultExpr = printedExpression(l), true
 	case c.Type.Supported():
-		if exact, err := s.constant(c, l); err == nil {
+		shown := *c
+		if c.Type == schema.Timestamp {
+			shown.Type = schema.DateTime
+		}
+		if exact, err := s.constant(&shown, l); err == nil {
 			text = printedConstant(c, exact)
 		}
 	}
@@ -51,7 +55,7 @@ func printedExpression(l *literal) string {
 		if charset == "" {
 			charset = "utf8mb4"
 		}
-		return "_" + charset + `\'` + l.text + `\'`
+		return "_" + charset + "'" + l.text + "'"
 	case litHex:
 		return "0x" + strings.ToLower(l.text)
 	case litNull, litNow, litNumber, litBits, litExpr:
@@ -66,7 +70,8 @@ func printedConstant(c *schema.Column, text string) string {
 		n, _ := strconv.ParseUint(text, 10, 64)
 		return "b'" + strconv.FormatUint(n, 2) + "'"
 	case c.Type.IsBinary() && text != "":
-		return "0x" + strings.ToUpper(hex.EncodeToString([]byte(text)))
+		shown, _, _ := strings.Cut(text, "\x00") // so does the server
+		return "0x" + strings.ToUpper(hex.EncodeToString([]byte(shown)))
 	}
 	return text
 }

@@ -6,6 +6,7 @@
 
 // The Go side, for the rows that the tables do not do.
 extern void tidemarkSortKeys(void *info, void *chunk, void *result, uint32_t *rows, uint64_t n);
+extern void tidemarkEquals(void *info, void *chunk, void *result, uint32_t *rows, uint64_t n);
 extern void tidemarkLikes(void *info, void *chunk, void *result, uint32_t *rows, uint64_t n);
 
 enum { VECTOR_ROWS = 2048, RUN_BELOW = 1, END = 2, RUN_ABOVE = 3 };
@@ -136,6 +137,69 @@ void tm_sortkey(void *info, void *chunk, void *result) {
 	}
 	free(b.large);
 	if (nrest > 0) tidemarkSortKeys(info, chunk, result, rest, nrest);
+}
+
+// The next weight of a text, or, at its end, of the spaces that a PAD SPACE collation sees there. -1: the end.
+static int32_t next_weight(const tm_collation *c, const uint8_t **s, const uint8_t *end) {
+	while (*s < end) {
+		uint16_t w = c->weights[*(*s)++];
+		if (w != TM_NO_WEIGHT) return w;
+	}
+	return c->pad ? c->space : -1;
+}
+
+static bool equal_weights(const tm_collation *c, const uint8_t *a, const uint8_t *a_end, const uint8_t *b, const uint8_t *b_end) {
+	while (a < a_end || b < b_end) {
+		if (next_weight(c, &a, a_end) != next_weight(c, &b, b_end)) return false;
+	}
+	return true;
+}
+
+static bool same_bytes(const duckdb_text *a, const duckdb_text *b) {
+	return a->inlined.length == b->inlined.length && memcmp(text_bytes(a), text_bytes(b), a->inlined.length) == 0;
+}
+
+// Returns false when the row is for Go.
+static bool equal_row(const tm_collation *c, const duckdb_text *a, const duckdb_text *b, bool *out) {
+	if (c == NULL) return false;
+	*out = same_bytes(a, b);
+	if (*out || c->identity) return true;
+	const char *x = text_bytes(a), *y = text_bytes(b);
+	uint32_t n = a->inlined.length, m = b->inlined.length;
+	if (!c->keys || (!c->any_byte && !(is_ascii(x, n) && is_ascii(y, m)))) return false;
+	*out = equal_weights(c, (const uint8_t *)x, (const uint8_t *)x + n, (const uint8_t *)y, (const uint8_t *)y + m);
+	return true;
+}
+
+void tm_equal(void *info, void *chunk, void *result) {
+	const tm_text *t = duckdb_scalar_function_get_extra_info(info);
+	uint64_t n = duckdb_data_chunk_get_size(chunk);
+	if (n > VECTOR_ROWS) {
+		duckdb_scalar_function_set_error(info, "tm_equal: too many rows in a chunk");
+		return;
+	}
+	const void *data[3];
+	const uint64_t *valid[3];
+	for (uint64_t i = 0; i < 3; i++) {
+		void *vector = duckdb_data_chunk_get_vector(chunk, i);
+		data[i] = duckdb_vector_get_data(vector);
+		valid[i] = duckdb_vector_get_validity(vector);
+	}
+	const duckdb_text *a = data[0], *b = data[1];
+	const int32_t *id = data[2];
+	bool *out = duckdb_vector_get_data(result);
+	uint32_t rest[VECTOR_ROWS];
+	uint64_t nrest = 0;
+	const tm_collation *c = NULL;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!row_valid(valid[0], i) || !row_valid(valid[1], i) || !row_valid(valid[2], i)) {
+			set_null(result, i);
+			continue;
+		}
+		if (c == NULL || c->id != id[i]) c = collation(t, id[i]);
+		if (!equal_row(c, &a[i], &b[i], &out[i])) rest[nrest++] = (uint32_t)i;
+	}
+	if (nrest > 0) tidemarkEquals(info, chunk, result, rest, nrest);
 }
 
 enum { ANY_ONE = 256, ANY_MANY = 257 };

@@ -9,6 +9,7 @@ typedef void (*tm_callback3)(void *, void *, void *);
 import "C"
 
 import (
+	"bytes"
 	"fmt"
 	"unicode/utf8"
 	"unsafe"
@@ -21,6 +22,7 @@ import (
 // Functions of the package that SQL can call. All give NULL when an argument is NULL.
 //
 //	tm_sortkey(VARCHAR, INTEGER) -> BLOB                          collate.Collation.SortKey; the number is the collation's id
+//	tm_equal(VARCHAR, VARCHAR, INTEGER) -> BOOLEAN                 whether the sort keys are equal, without making them
 //	tm_like(VARCHAR, VARCHAR, VARCHAR, INTEGER) -> BOOLEAN        text LIKE pattern ESCAPE escape
 //	tm_like_bytes(BLOB, BLOB, VARCHAR, INTEGER) -> BOOLEAN        the same for binary strings
 //	tm_utc(TIMESTAMP WITH TIME ZONE) -> TIMESTAMP                 the wall clock in UTC
@@ -28,6 +30,9 @@ import (
 var (
 	sortKeyFunction = ScalarFunction{
 		Name: "tm_sortkey", Args: []Type{{ID: Varchar}, {ID: Integer}}, Result: Type{ID: Blob},
+	}
+	equalFunction = ScalarFunction{
+		Name: "tm_equal", Args: []Type{{ID: Varchar}, {ID: Varchar}, {ID: Integer}}, Result: Type{ID: Boolean},
 	}
 	likeFunction = ScalarFunction{
 		Name: "tm_like", Args: []Type{{ID: Varchar}, {ID: Varchar}, {ID: Varchar}, {ID: Integer}}, Result: Type{ID: Boolean},
@@ -63,6 +68,7 @@ func (in *instance) registerText(conn duckdb.Connection) error {
 		callback C.tm_callback3
 	}{
 		{&sortKeyFunction, C.tm_callback3(C.tm_sortkey)},
+		{&equalFunction, C.tm_callback3(C.tm_equal)},
 		{&likeFunction, C.tm_callback3(C.tm_like)},
 		{&likeBytesFunction, C.tm_callback3(C.tm_like)},
 		{&divFunction, C.tm_callback3(C.tm_div)},
@@ -104,6 +110,25 @@ func tidemarkSortKeys(info, chunk, result unsafe.Pointer, rows *C.uint32_t, n C.
 			}
 			key = c.SortKey(key[:0], args[0].Bytes(int(row)))
 			result.SetBytes(int(row), key)
+		}
+		return nil
+	}
+	reportTo(info, f.run(chunk, result))
+}
+
+//export tidemarkEquals
+func tidemarkEquals(info, chunk, result unsafe.Pointer, rows *C.uint32_t, n C.uint64_t) {
+	f := equalFunction
+	f.Call = func(args []Vector, result *Result) error {
+		var a, b []byte
+		out, ids := result.Bools(), args[2].Int32s()
+		for _, row := range unsafe.Slice((*uint32)(rows), n) {
+			c, err := collationOf(ids[row])
+			if err != nil {
+				return err
+			}
+			a, b = c.SortKey(a[:0], args[0].Bytes(int(row))), c.SortKey(b[:0], args[1].Bytes(int(row)))
+			out[row] = bytes.Equal(a, b)
 		}
 		return nil
 	}

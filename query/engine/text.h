@@ -30,6 +30,7 @@ typedef struct {
 } tm_text;
 
 void tm_sortkey(void *info, void *chunk, void *result);
+void tm_equal(void *info, void *chunk, void *result);
 void tm_like(void *info, void *chunk, void *result);
 
 // tm_assign sets n texts of a vector: rows[i] gets the bytes up to ends[i] from the end of the one before.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -88,6 +89,33 @@ func TestSortKey(t *testing.T) {
 	}
 }
 
+func TestEqual(t *testing.T) {
+	e := open(t)
+	r := seeded(t)
+	pairs := [][2]string{{"", ""}, {"", " "}, {"a", "A "}, {"é", "E"}, {"ß", "ss"}, {"a\x01", "a"}, {"a \x01", "a"}, {" ", "\x00"}}
+	for range 5000 {
+		text := randomText(r, "aA  \t\x00")
+		other := randomText(r, "aA  \t\x00")
+		if r.IntN(2) == 0 {
+			other = strings.ToUpper(text) + strings.Repeat(" ", r.IntN(2)) + strings.Repeat("\x01", r.IntN(2))
+		}
+		pairs = append(pairs, [2]string{text, other})
+	}
+	s := texts(t, e, pairs)
+	for _, c := range collate.All() {
+		equal := 0
+		collect(t, e, fmt.Sprintf("SELECT c1, c2, tm_equal(c1, c2, %d) FROM %s", c.ID(), s.SQL()), func(chunk *Chunk, i int) {
+			a, b := chunk.Vector(0).Bytes(i), chunk.Vector(1).Bytes(i)
+			want := bytes.Equal(c.SortKey(nil, a), c.SortKey(nil, b))
+			require.Equal(t, want, chunk.Vector(2).Bools()[i], "%s: %q = %q", c.Name(), a, b)
+			if want {
+				equal++
+			}
+		})
+		require.Greater(t, equal, 50, c.Name())
+	}
+}
+
 func TestLike(t *testing.T) {
 	e := open(t)
 	r := seeded(t)
@@ -130,7 +158,7 @@ func likePattern(r *rand.Rand, text string) string {
 
 func TestTextFunctionsWithNullsAndLiterals(t *testing.T) {
 	e := open(t)
-	require.Equal(t, []string{"NULL|NULL|NULL"}, ask(t, e, "SELECT tm_sortkey(NULL, 255), tm_like(NULL, 'a', '', 255), tm_utc(NULL)"))
+	require.Equal(t, []string{"NULL|NULL|NULL"}, ask(t, e, "SELECT tm_sortkey(NULL, 255), tm_like(NULL, 'a', '', 255), tm_equal(NULL, 'a', 255)"))
 	require.Equal(t, []string{"true|false|true|true"}, ask(t, e, `SELECT tm_like('É', 'e', '\', 255), tm_like('É', 'e', '\', 46), tm_sortkey('straße', 255) = tm_sortkey('STRASSE', 255), tm_sortkey('a ', 45) = tm_sortkey('A', 45)`))
 	require.Equal(t, []string{"true|false|true|NULL"}, ask(t, e, `SELECT tm_like_bytes('\xFF\x00'::BLOB, '\xFF_'::BLOB, '', 63), tm_like_bytes('\xC3\xA9'::BLOB, '_'::BLOB, '', 63), tm_like('é', '_', '', 46), tm_like('a', NULL, '', 46)`))
 	require.Equal(t, []string{"2024-01-02 03:04:05"}, ask(t, e, "SELECT tm_utc(TIMESTAMPTZ '2024-01-02 03:04:05+00')"))

@@ -111,6 +111,14 @@ func TestPrint(t *testing.T) {
 }
 
 // What Print shows, AppendText reads back to the same.
+func TestDaysFromCivil(t *testing.T) {
+	for day := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
+		if got, want := daysFromCivil(day.Year(), int(day.Month()), day.Day()), int(day.Unix()/86400); got != want {
+			t.Fatalf("%s is day %d, not %d", day.Format(time.DateOnly), got, want)
+		}
+	}
+}
+
 func TestTextRoundTrip(t *testing.T) {
 	for _, tc := range []struct {
 		col  schema.Column

@@ -2,7 +2,6 @@ package column
 
 import (
 	"math/big"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -364,7 +363,15 @@ func daysIn(y, m int) int {
 	return 31
 }
 
-// daysFromCivil counts days since 1970-01-01.
+// daysBeforeMonth counts the days of a year that starts in March, so that a leap day is its last.
+var daysBeforeMonth = [...]int{1: 306, 2: 337, 3: 0, 4: 31, 5: 61, 6: 92, 7: 122, 8: 153, 9: 184, 10: 214, 11: 245, 12: 275}
+
+// daysFromCivil counts days since 1970-01-01, for years from 1 on. It stands for time.Date, which took a tenth of the
+// time of decoding a row.
 func daysFromCivil(y, m, d int) int {
-	return int(time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC).Unix() / 86400)
+	const before1970 = 719468 // days from 0000-03-01
+	if m < 3 {
+		y--
+	}
+	return y*365 + y/4 - y/100 + y/400 + daysBeforeMonth[m] + d - 1 - before1970
 }

@@ -307,8 +307,7 @@ func (a *assembler) finish(kind Kind) (*Transaction, error) {
 	}
 	if tx.spill != nil {
 		if err := tx.spill.finish(); err != nil {
-			tx.Release()
-			return nil, err
+			return nil, errors.Join(err, tx.Release())
 		}
 	}
 	return tx, nil

@@ -65,7 +65,7 @@ func (l *link) close() error { return l.conn.Close() }
 
 // closeOn closes the connection when ctx ends, which wakes a read in progress. The result undoes it.
 func (l *link) closeOn(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { l.conn.Conn.Conn.Close() })
+	return context.AfterFunc(ctx, func() { _ = l.conn.Conn.Conn.Close() })
 }
 
 // row runs a query and gives the columns of its first row as text, NULL as the empty string; nil without a row.

@@ -2,6 +2,7 @@ package binlog
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -102,27 +103,36 @@ func connectionError(ctx context.Context, doing string, err error) *Error {
 	if my := serverError(err); my != nil {
 		return &Error{Class: classOfCode(my.Code, my.Message), Err: fmt.Errorf("%s: %w", doing, my)}
 	}
+	if bad, ok := find[*tls.CertificateVerificationError](err); ok {
+		return fault(Misconfigured, "%s: %w", doing, bad)
+	}
 	return fault(ConnectionLost, "%s: %w", doing, err)
 }
 
-// serverError finds the server's own error; go-mysql wraps errors with Cause, which errors.As does not follow.
-func serverError(err error) *mysql.MyError {
+// find looks for an error of type E; go-mysql wraps errors with Cause, which errors.As does not follow.
+func find[E error](err error) (E, bool) {
+	var e E
 	for err != nil {
-		var my *mysql.MyError
-		if errors.As(err, &my) {
-			return my
+		if errors.As(err, &e) {
+			return e, true
 		}
 		c, ok := err.(interface{ Cause() error })
 		if !ok {
-			return nil
+			break
 		}
 		next := c.Cause()
 		if next == err {
-			return nil
+			break
 		}
 		err = next
 	}
-	return nil
+	return e, false
+}
+
+// serverError finds the server's own error, nil if there is none.
+func serverError(err error) *mysql.MyError {
+	my, _ := find[*mysql.MyError](err)
+	return my
 }
 
 // Error codes of the server that go-mysql does not name.

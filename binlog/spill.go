@@ -55,7 +55,7 @@ func (s *spill) add(e Event) error {
 		binary.LittleEndian.PutUint32(head[1:], e.timestamp)
 	}
 	binary.LittleEndian.PutUint32(head[5:], uint32(len(data)))
-	s.w.Write(head[:]) // a fault stays in the writer and comes back from the next call
+	_, _ = s.w.Write(head[:]) // a fault stays in the writer and comes back from the next call
 	if _, err := s.w.Write(data); err != nil {
 		return fault(Local, "cannot spill a large transaction: %w", err)
 	}

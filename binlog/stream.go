@@ -39,7 +39,7 @@ func Open(ctx context.Context, cfg Config) (*Stream, error) {
 	}
 	s := &Stream{cfg: cfg, link: l, last: cfg.Start.Position}
 	if err := s.begin(ctx); err != nil {
-		l.close()
+		_ = l.close()
 		return nil, err
 	}
 	return s, nil
@@ -146,7 +146,7 @@ func (s *Stream) Next(ctx context.Context) (*Transaction, error) {
 func (s *Stream) end(err error) error {
 	s.err = err
 	s.reader.close()
-	s.link.close()
+	_ = s.link.close() // it is broken or of no more use
 	return err
 }
 
@@ -295,5 +295,5 @@ func (r *reader) payload(p payload, start gtid.Position) (*Transaction, error) {
 // close frees what an unfinished transaction holds.
 func (r *reader) close() {
 	r.unpack.close()
-	r.asm.drop()
+	_ = r.asm.drop() // a temporary file without a name is gone whatever Close says
 }

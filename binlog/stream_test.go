@@ -2,8 +2,10 @@ package binlog
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime"
@@ -11,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
@@ -715,6 +719,39 @@ func TestRefusals(t *testing.T) {
 	last := next(t, stream).Identity()
 	if err := VerifyLast(timeout(t), cfg, last); err != nil {
 		t.Error(err)
+	}
+}
+
+// CLOUD-16: what the source's TLS settings refuse is no lost connection.
+func TestTLS(t *testing.T) {
+	s := shared(t)
+	s.Exec(t, "", "DROP USER IF EXISTS safe@'%'", "CREATE USER safe@'%' IDENTIFIED BY 'pw' REQUIRE SSL", "GRANT REPLICATION SLAVE ON *.* TO safe@'%'")
+	cfg := config(t, s)
+	cfg.User, cfg.Password = "safe", "pw"
+	_, err := Open(timeout(t), cfg)
+	wantClass(t, err, AuthFailed)
+	cfg.TLS = &tls.Config{ServerName: "source.example"}
+	_, err = Open(timeout(t), cfg)
+	wantClass(t, err, Misconfigured)
+	cfg.TLS = &tls.Config{InsecureSkipVerify: true}
+	stream := open(t, cfg)
+	s.Exec(t, "t", "CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)", "INSERT INTO a VALUES (1, REPEAT('x', 20000000))")
+	next(t, stream)
+	if tx := next(t, stream); tx.Size() < 20000000 {
+		t.Errorf("%d bytes", tx.Size())
+	}
+}
+
+// PROTO-19: a file loaded in statement format is a statement like others.
+func TestLoadDataAsStatement(t *testing.T) {
+	s := sharedWithoutGTIDs(t)
+	s.Exec(t, "t", "SET GLOBAL local_infile = ON", "CREATE TABLE a (id INT PRIMARY KEY)")
+	driver.RegisterReaderHandler("rows", func() io.Reader { return strings.NewReader("1\n2\n") })
+	defer driver.DeregisterReaderHandler("rows")
+	stream := open(t, config(t, s))
+	s.Exec(t, "t", "SET binlog_format = 'STATEMENT'", "LOAD DATA LOCAL INFILE 'Reader::rows' INTO TABLE a")
+	if got := story(t, next(t, stream)); !strings.HasPrefix(got, "rows; LOAD DATA LOCAL INFILE") {
+		t.Error(got)
 	}
 }
 

@@ -28,7 +28,7 @@ func VerifyLast(ctx context.Context, cfg Config, id gtid.Identity) error {
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer func() { _ = l.close() }()
 	src, err := l.source(ctx)
 	if err != nil {
 		return err

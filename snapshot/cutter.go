@@ -26,6 +26,8 @@ type cutter struct {
 	rows int64 // wanted in a range
 	emit func(keyRange)
 	last boundary // where the range being made begins
+	made int64    // ranges so far
+	most int64    // no more are made by halving
 }
 
 func (k *cutter) run(ctx context.Context, s size) error {
@@ -34,8 +36,9 @@ func (k *cutter) run(ctx context.Context, s size) error {
 		k.emit(keyRange{})
 		return nil
 	}
+	k.most = 4*s.rows/k.rows + 64
 	var err error
-	if len(k.t.Key) == 1 && columns[0].Type.IsInteger() {
+	if len(k.t.Key) == 1 && columns[0].Type.IsInteger() && !columns[0].desc {
 		err = k.byValue(ctx, columns)
 	} else {
 		err = k.byOffset(ctx, columns)
@@ -48,15 +51,15 @@ func (k *cutter) run(ctx context.Context, s size) error {
 }
 
 func (k *cutter) end(b boundary) {
+	k.made++
 	k.emit(keyRange{after: k.last, upTo: b})
 	k.last = b
 }
 
 // byOffset walks along the key, range by range: each step reads only the key of one range, ahead of the readers.
-func (k *cutter) byOffset(ctx context.Context, columns []*schema.Column) error {
-	order := " ORDER BY " + names(columns)
+func (k *cutter) byOffset(ctx context.Context, columns []keyColumn) error {
 	for {
-		query := fmt.Sprintf("SELECT %s%s%s%s LIMIT 1 OFFSET %d", names(columns), from(k.t), keyRange{after: k.last}.condition(columns), order, k.rows-1)
+		query := fmt.Sprintf("SELECT %s%s%s%s LIMIT 1 OFFSET %d", names(columns), from(k.t), keyRange{after: k.last}.condition(columns), order(columns), k.rows-1)
 		r, err := k.conn.Query(ctx, query)
 		if err != nil {
 			return err
@@ -66,7 +69,7 @@ func (k *cutter) byOffset(ctx context.Context, columns []*schema.Column) error {
 		}
 		b := make(boundary, len(columns))
 		for i, c := range columns {
-			b[i] = literal(c, r.Text(0, i))
+			b[i] = literal(c.Column, r.Text(0, i))
 		}
 		k.end(b)
 	}
@@ -91,8 +94,9 @@ func (m integers) format(v uint64) string {
 }
 
 // byValue halves the range between the smallest and the largest value until the server's own estimate of each half is
-// small enough. No row is read for it, and gaps in the values do no harm.
-func (k *cutter) byValue(ctx context.Context, columns []*schema.Column) error {
+// small enough. No row is read for it, and gaps in the values do no harm. Estimates may be wrong: most bounds the number
+// of ranges.
+func (k *cutter) byValue(ctx context.Context, columns []keyColumn) error {
 	name := wire.Identifier(columns[0].Name)
 	r, err := k.conn.Query(ctx, "SELECT MIN("+name+"), MAX("+name+")"+from(k.t))
 	if err != nil || r.Cell(0, 0) == nil {
@@ -107,7 +111,7 @@ func (k *cutter) byValue(ctx context.Context, columns []*schema.Column) error {
 	if err != nil {
 		return err
 	}
-	return k.halve(ctx, columns[0], m, low, high)
+	return k.halve(ctx, columns[0].Column, m, low, high)
 }
 
 // halve emits ranges that cover low..high, each ending at its highest value; that of high itself is left open.
@@ -116,7 +120,7 @@ func (k *cutter) halve(ctx context.Context, c *schema.Column, m integers, low, h
 	if err != nil {
 		return err
 	}
-	if rows <= k.rows*3/2 || low == high {
+	if rows <= k.rows*3/2 || low == high || k.made >= k.most {
 		k.end(boundary{m.format(high)})
 		return nil
 	}
@@ -127,8 +131,9 @@ func (k *cutter) halve(ctx context.Context, c *schema.Column, m integers, low, h
 	return k.halve(ctx, c, m, middle+1, high)
 }
 
+// estimate asks the optimizer. With FORCE INDEX it does not look into the index.
 func (k *cutter) estimate(ctx context.Context, c *schema.Column, low, high string) (int64, error) {
-	r, err := k.conn.Query(ctx, "EXPLAIN FORMAT=TRADITIONAL SELECT 1"+from(k.t)+" WHERE "+wire.Identifier(c.Name)+" BETWEEN "+low+" AND "+high)
+	r, err := k.conn.Query(ctx, "EXPLAIN FORMAT=TRADITIONAL SELECT 1"+fromBy(k.t, "USE")+" WHERE "+wire.Identifier(c.Name)+" BETWEEN "+low+" AND "+high)
 	if err != nil || r.Rows() == 0 {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/tidemarkdb/tidemark/schema"
@@ -15,18 +16,37 @@ type boundary []string
 // keyRange is the rows behind after, up to and with upTo.
 type keyRange struct{ after, upTo boundary }
 
-// rangeColumns gives the leading columns of the key by which the table can be cut: those whose values can be written as
-// literals that compare exactly as the column does.
-func rangeColumns(t *schema.Table) []*schema.Column {
-	var out []*schema.Column
-	for _, i := range t.Key {
-		c := &t.Columns[i]
-		if !cuttable(c) {
-			break
-		}
-		out = append(out, c)
+// keyColumn is a column of the key, and whether the index has it in descending order.
+type keyColumn struct {
+	*schema.Column
+	desc bool
+}
+
+// keyColumns gives the columns of the key.
+func keyColumns(t *schema.Table) []keyColumn {
+	out := make([]keyColumn, len(t.Key))
+	for i, k := range t.Key {
+		out[i].Column = &t.Columns[k]
+	}
+	at := slices.IndexFunc(t.Indexes, func(ix schema.Index) bool { return ix.Name == t.KeyName })
+	if at < 0 {
+		return out
+	}
+	for i, p := range t.Indexes[at].Parts {
+		out[i].desc = p.Desc
 	}
 	return out
+}
+
+// rangeColumns gives the leading columns of the key by which the table can be cut: those whose values can be written as
+// literals that compare exactly as the column does.
+func rangeColumns(t *schema.Table) []keyColumn {
+	columns := keyColumns(t)
+	end := slices.IndexFunc(columns, func(c keyColumn) bool { return !cuttable(c.Column) })
+	if end < 0 {
+		return columns
+	}
+	return columns[:end]
 }
 
 func cuttable(c *schema.Column) bool {
@@ -55,13 +75,13 @@ func literal(c *schema.Column, value string) string {
 
 // condition gives the WHERE clause of the range, "" for all rows. Rows are compared column by column, as the server
 // uses no index for a comparison of row constructors.
-func (r keyRange) condition(columns []*schema.Column) string {
+func (r keyRange) condition(columns []keyColumn) string {
 	var parts []string
 	if r.after != nil {
-		parts = append(parts, compare(columns, r.after, ">", ">"))
+		parts = append(parts, compare(columns, r.after, '>', false))
 	}
 	if r.upTo != nil {
-		parts = append(parts, compare(columns, r.upTo, "<", "<="))
+		parts = append(parts, compare(columns, r.upTo, '<', true))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -69,27 +89,36 @@ func (r keyRange) condition(columns []*schema.Column) string {
 	return " WHERE " + strings.Join(parts, " AND ")
 }
 
-// compare writes (a > 1 OR a = 1 AND b > 2), with the last column compared by last.
-func compare(columns []*schema.Column, values boundary, op, last string) string {
+// compare writes (a > 1 OR a = 1 AND b > 2), or with >= for the last column when the place itself is meant too.
+func compare(columns []keyColumn, values boundary, op byte, orEqual bool) string {
 	var b strings.Builder
 	b.WriteByte('(')
-	for i := range columns {
+	for i, c := range columns {
 		if i > 0 {
 			b.WriteString(" OR ")
 		}
 		for j := range i {
 			b.WriteString(wire.Identifier(columns[j].Name) + " = " + values[j] + " AND ")
 		}
-		if i == len(columns)-1 {
-			op = last
+		b.WriteString(wire.Identifier(c.Name) + " " + c.operator(op))
+		if orEqual && i == len(columns)-1 {
+			b.WriteByte('=')
 		}
-		b.WriteString(wire.Identifier(columns[i].Name) + " " + op + " " + values[i])
+		b.WriteString(" " + values[i])
 	}
 	b.WriteByte(')')
 	return b.String()
 }
 
-func names(columns []*schema.Column) string {
+// operator turns < and > around for descending columns.
+func (c keyColumn) operator(op byte) string {
+	if c.desc {
+		op ^= '<' ^ '>'
+	}
+	return string(op)
+}
+
+func names(columns []keyColumn) string {
 	quoted := make([]string, len(columns))
 	for i, c := range columns {
 		quoted[i] = wire.Identifier(c.Name)
@@ -97,19 +126,25 @@ func names(columns []*schema.Column) string {
 	return strings.Join(quoted, ", ")
 }
 
-func keyColumns(t *schema.Table) []*schema.Column {
-	out := make([]*schema.Column, len(t.Key))
-	for i, k := range t.Key {
-		out[i] = &t.Columns[k]
+// order gives the ORDER BY clause that follows the index.
+func order(columns []keyColumn) string {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = wire.Identifier(c.Name)
+		if c.desc {
+			quoted[i] += " DESC"
+		}
 	}
-	return out
+	return " ORDER BY " + strings.Join(quoted, ", ")
 }
 
-func from(t *schema.Table) string {
-	return " FROM " + wire.Identifier(t.Database) + "." + wire.Identifier(t.Name) + " FORCE INDEX (" + wire.Identifier(t.KeyName) + ")"
+func from(t *schema.Table) string { return fromBy(t, "FORCE") }
+
+func fromBy(t *schema.Table, hint string) string {
+	return " FROM " + wire.Identifier(t.Database) + "." + wire.Identifier(t.Name) + " " + hint + " INDEX (" + wire.Identifier(t.KeyName) + ")"
 }
 
 // rangeQuery reads a range in the order of the key, which is the order in which InnoDB stores the rows.
 func rangeQuery(t *schema.Table, r keyRange) string {
-	return "SELECT " + wire.SelectList(t) + from(t) + r.condition(rangeColumns(t)) + " ORDER BY " + names(keyColumns(t))
+	return "SELECT " + wire.SelectList(t) + from(t) + r.condition(rangeColumns(t)) + order(keyColumns(t))
 }

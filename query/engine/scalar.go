@@ -103,7 +103,7 @@ func (in *instance) registerFunctions(conn duckdb.Connection) error {
 	if err := in.registerText(conn); err != nil {
 		return err
 	}
-	functions := append(builtins(), in.engine.opts.Functions...)
+	functions := append(append(builtins(), mysqlFunctions()...), in.engine.opts.Functions...)
 	for i := range functions {
 		f := &functions[i]
 		cell := newCell(f)

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pingcap/tidb/pkg/parser/mysql"
+
+	"github.com/tidemarkdb/tidemark/query/number"
 )
 
 // numeric gives the number that MySQL makes of a value in a numeric context: strings their numeric prefix as a
@@ -37,22 +39,32 @@ func (t *translator) stringNumber(x expr) (expr, error) {
 	case x.lit != nil && x.lit.Kind == HexValue:
 		return hexNumber(x.lit.Text)
 	case x.lit != nil:
-		f, _ := numericPrefix(x.lit.Text)
-		return doubleLiteral(f), nil
-	case x.typ.isEnum():
-		ty := unsignedType()
-		ty.Nullable = x.typ.Nullable
-		return expr{sql: "CAST(coalesce(" + x.enumIndex() + ", CASE WHEN " + x.sql + " IS NOT NULL THEN 0 END) AS BIGINT)", typ: ty, phys: phys{k: physInt64}}, nil
-	case x.typ.isSet():
-		ty := unsignedType()
-		ty.Nullable = x.typ.Nullable
-		return expr{sql: "(" + x.setBits() + ")", typ: ty, phys: phys{k: physUint64}}, nil
+		return doubleLiteral(number.Double([]byte(x.lit.Text))), nil
+	case x.typ.isEnum() || x.typ.isSet():
+		i := x.memberNumber()
+		return expr{sql: "CAST(" + i.sql + " AS DOUBLE)", typ: doubleOf(i.typ), phys: phys{k: physDouble}}, nil
 	case x.typ.isBytes():
 		return x, unsupported("a byte string as a number")
 	}
 	ty := doubleType()
 	ty.Nullable = x.typ.Nullable
 	return expr{sql: "tm_str_to_double(" + x.sql + ")", typ: ty, phys: phys{k: physDouble}}, nil
+}
+
+// memberNumber gives the index of an ENUM or the bits of a SET.
+func (x expr) memberNumber() expr {
+	ty := unsignedType()
+	ty.Nullable = x.typ.Nullable
+	if x.typ.isSet() {
+		return expr{sql: "(" + x.setBits() + ")", typ: ty, phys: phys{k: physUint64}}
+	}
+	return expr{sql: "CAST(" + x.enumIndex() + " AS BIGINT)", typ: ty, phys: phys{k: physInt64}}
+}
+
+func doubleOf(t Type) Type {
+	ty := doubleType()
+	ty.Nullable = t.Nullable
+	return ty
 }
 
 func hexNumber(s string) (expr, error) {
@@ -147,6 +159,9 @@ func (t *translator) integer(x expr) (expr, error) {
 		ty := bigintType()
 		ty.Nullable = x.typ.Nullable
 		return expr{sql: "tm_str_to_int(" + x.sql + ")", typ: ty, phys: phys{k: physInt64}}, nil
+	}
+	if x.typ.isEnum() || x.typ.isSet() {
+		return x.memberNumber(), nil
 	}
 	x, err := t.numeric(x)
 	if err != nil || x.typ.Kind == KindInt {

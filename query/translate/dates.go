@@ -66,7 +66,7 @@ func fnDatePart(name string, p datePart) builder {
 		out.typ.Nullable = true
 		if name == "year" {
 			out.typ.Field, out.typ.Unsigned = mysql.TypeYear, true
-			out.typ.Zerofill = 0
+			out.sql, out.phys = "CAST("+fmt.Sprintf(sql, d.sql)+" AS INTEGER)", phys{k: physInt32}
 		}
 		return out, nil
 	}
@@ -356,6 +356,7 @@ func (t *translator) extract(e *env, unit ast.TimeUnitType, args []expr) (expr, 
 	}
 	x, err := fnDatePart(name, p)(t, e, args)
 	x.typ.Field, x.typ.Unsigned = mysql.TypeLonglong, false
+	x.sql, x.phys = x.bigint(), phys{k: physInt64}
 	return x, err
 }
 

@@ -231,8 +231,11 @@ func (t *translator) join(e *env, n *ast.Join) (*relation, error) {
 }
 
 func joinSQL(tp ast.JoinType, left, right, cond string) string {
-	word := map[ast.JoinType]string{ast.CrossJoin: "JOIN", ast.LeftJoin: "LEFT JOIN", ast.RightJoin: "RIGHT JOIN"}[tp]
-	if cond == "" && tp == ast.CrossJoin {
+	word := map[ast.JoinType]string{ast.LeftJoin: "LEFT JOIN", ast.RightJoin: "RIGHT JOIN"}[tp]
+	if word == "" {
+		word = "JOIN"
+	}
+	if cond == "" && word == "JOIN" {
 		return fmt.Sprintf("(%s CROSS JOIN %s)", left, right)
 	}
 	if cond == "" {

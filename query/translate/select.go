@@ -206,17 +206,50 @@ func stripParens(s string) string {
 
 // trimComments takes comments and space from the end of an expression's text.
 func trimComments(s string) string {
-	for {
-		s = strings.TrimSpace(s)
-		if !strings.HasSuffix(s, "*/") {
-			return s
+	end := 0
+	for i := 0; i < len(s); {
+		n, comment := lexeme(s[i:])
+		i += n
+		if !comment {
+			end = i
 		}
-		i := strings.LastIndex(s, "/*")
-		if i < 0 {
-			return s
-		}
-		s = s[:i]
 	}
+	return s[:end]
+}
+
+// lexeme measures what text starts with: a quoted string, a comment or white space, or a single character.
+func lexeme(s string) (n int, comment bool) {
+	switch {
+	case strings.ContainsRune(" \t\n\r", rune(s[0])):
+		return 1, true
+	case strings.HasPrefix(s, "/*"):
+		return endOf(s, "*/"), true
+	case s[0] == '#', s == "--", strings.HasPrefix(s, "--") && s[2] <= ' ':
+		return endOf(s, "\n"), true
+	case s[0] == '\'' || s[0] == '"' || s[0] == '`':
+		return quotedLength(s), false
+	}
+	return 1, false
+}
+
+func endOf(s, mark string) int {
+	i := strings.Index(s[1:], mark)
+	if i < 0 {
+		return len(s)
+	}
+	return 1 + i + len(mark)
+}
+
+func quotedLength(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && s[0] != '`':
+			i++
+		case s[i] == s[0]:
+			return i + 1
+		}
+	}
+	return len(s)
 }
 
 func (b *block) readWhere() error {

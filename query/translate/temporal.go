@@ -158,6 +158,8 @@ func formatTime(us int64, fsp int) string {
 	return s
 }
 
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
 func allDigits(s string) bool {
 	for i := range len(s) {
 		if !isDigit(s[i]) {

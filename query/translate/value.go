@@ -138,6 +138,7 @@ func (t *translator) textLiteral(s string) expr {
 func bytesLiteral(v Value) expr {
 	ty := textType(len(v.Text), collationBinary, Coercible)
 	lit := v
+	ty.Unsigned = v.Kind == HexValue
 	return expr{sql: quoteBytes(v.Text), typ: ty, phys: phys{k: physBlob}, lit: &lit}
 }
 
@@ -194,63 +195,6 @@ func fitsCharset(s string) func(string) bool {
 		return ok
 	}
 }
-
-// numericPrefix reads a string as MySQL does where it wants a double: the longest numeric prefix, 0 when there is none.
-// clean tells that nothing but spaces followed it.
-func numericPrefix(s string) (f float64, clean bool) {
-	s = strings.TrimLeft(s, " \t\n\v\f\r")
-	n := prefixLength(s)
-	f, err := strconv.ParseFloat(s[:n], 64)
-	if err != nil && !math.IsInf(f, 0) {
-		return 0, false
-	}
-	if math.IsInf(f, 0) {
-		f = math.Copysign(math.MaxFloat64, f)
-	}
-	return f, strings.TrimRight(s[n:], " ") == ""
-}
-
-func prefixLength(s string) int {
-	i := 0
-	if i < len(s) && (s[i] == '+' || s[i] == '-') {
-		i++
-	}
-	digits := 0
-	for ; i < len(s) && isDigit(s[i]); i++ {
-		digits++
-	}
-	if i < len(s) && s[i] == '.' {
-		j := i + 1
-		for ; j < len(s) && isDigit(s[j]); j++ {
-			digits++
-		}
-		i = j
-	}
-	if digits == 0 {
-		return 0
-	}
-	return i + exponentLength(s[i:])
-}
-
-func exponentLength(s string) int {
-	if len(s) < 2 || s[0] != 'e' && s[0] != 'E' {
-		return 0
-	}
-	i := 1
-	if s[i] == '+' || s[i] == '-' {
-		i++
-	}
-	start := i
-	for i < len(s) && isDigit(s[i]) {
-		i++
-	}
-	if i == start {
-		return 0
-	}
-	return i
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // integerText reads a string that is nothing but an integer.
 func integerText(s string) (i int64, ok bool) {

@@ -78,6 +78,7 @@ const (
 	Binary     uint16 = 63
 	UTF8MB4    uint16 = 255 // utf8mb4_0900_ai_ci
 	UTF8MB3    uint16 = 33  // utf8mb3_general_ci
+	UTF8MB3Bin uint16 = 83  // utf8mb3_bin
 	UTF8MB4Gen uint16 = 45  // utf8mb4_general_ci
 )
 

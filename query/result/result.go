@@ -56,14 +56,26 @@ const (
 	bigintWidth = 21
 )
 
-// Text makes a text column.
+// Text makes a text column that compares without regard to case.
 func Text(name string) field.Field {
-	return field.Field{Name: name, Type: field.VarString, Charset: field.UTF8MB4, Length: textLength * utf8mb4Max}
+	return field.Field{Name: name, Type: field.VarString, Charset: field.UTF8MB3, Length: textLength * utf8mb4Max}
 }
 
-// Name makes a text column of identifiers, which are never NULL.
+// LongText makes a column for text of any length.
+func LongText(name string) field.Field {
+	return field.Field{Name: name, Type: field.Blob, Charset: field.UTF8MB3, Length: 1<<32 - 1, Flags: field.BlobFlag}
+}
+
+// Name makes a text column of names whose case does not matter.
 func Name(name string) field.Field {
-	return field.Field{Name: name, Type: field.VarString, Charset: field.UTF8MB4, Length: nameLength * utf8mb4Max, Flags: field.NotNull}
+	return field.Field{Name: name, Type: field.VarString, Charset: field.UTF8MB3, Length: nameLength * utf8mb4Max}
+}
+
+// Object makes a text column of names of databases and tables, whose case matters.
+func Object(name string) field.Field {
+	f := Name(name)
+	f.Charset = field.UTF8MB3Bin
+	return f
 }
 
 // Int makes a BIGINT column.
@@ -76,6 +88,11 @@ func Uint(name string) field.Field {
 	f := Int(name)
 	f.Flags |= field.Unsigned
 	return f
+}
+
+// Double makes a DOUBLE column.
+func Double(name string) field.Field {
+	return field.Field{Name: name, Type: field.Double, Charset: field.Binary, Length: 22, Flags: field.BinaryFlag, Decimals: field.AnyDecimals}
 }
 
 // DateTime makes a DATETIME column.

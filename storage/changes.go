@@ -105,9 +105,6 @@ func (r *rowChanges) lookupStaged(keys *column.Keys, out []found) {
 	}
 }
 
-// spillBytes is the size of the batches in which index entries are written ahead of the commit.
-const spillBytes = 4 << 20
-
 // spill writes the staged entries to the pending layer, which no reader sees before the commit names it.
 func (r *rowChanges) spill(s *Store) error {
 	if r.layer == 0 {
@@ -125,7 +122,7 @@ func (r *rowChanges) spill(s *Store) error {
 			if loc.Home != 0 {
 				value = uniquekey.AppendLocator(value, loc)
 			}
-			if err := b.Set(key, value, nil); err != nil || b.Len() < spillBytes {
+			if err := b.Set(key, value, nil); err != nil || b.Len() < s.opt.spillBytes {
 				return err
 			}
 			full := b
@@ -152,7 +149,7 @@ func (r *rowChanges) fill(c *commitment, t *tableState) error {
 			return err
 		}
 	}
-	if err := projectSegments(t); err != nil {
+	if err := c.projectSegments(t); err != nil {
 		return err
 	}
 	for id, rows := range r.dead {
@@ -168,7 +165,7 @@ func (r *rowChanges) fill(c *commitment, t *tableState) error {
 }
 
 // projectSegments brings the segments to the table's current definition.
-func projectSegments(t *tableState) error {
+func (c *commitment) projectSegments(t *tableState) error {
 	for i, s := range t.segments {
 		if s.batch.Table.Version == t.rec.Def.Version {
 			continue
@@ -177,9 +174,8 @@ func projectSegments(t *tableState) error {
 		if err != nil {
 			return fmt.Errorf("table %s: %w", t.rec.Def.FullName(), err)
 		}
-		n := *s
-		n.batch = batch
-		t.segments[i] = &n
+		c.ed.home(t, s.id) // makes the segment one that may be changed
+		t.segments[i].batch = batch
 	}
 	return nil
 }

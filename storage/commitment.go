@@ -81,14 +81,10 @@ func (c *commitment) kill(t *tableState, id HomeID, rows []uint32) error {
 	return nil
 }
 
-// Dead rows are written as one delta a commit, until a new base is worth its bytes.
-const (
-	deltasPerBase  = 512
-	deltaRowsFloor = 8192
-)
-
+// putDead writes dead rows as one delta a commit, until a new base is worth its bytes.
 func (c *commitment) putDead(h *home, rows []uint32) error {
-	if h.deltas < deltasPerBase && h.deltaCount+len(rows) <= deltaRowsFloor+h.baseCount/2 {
+	o := &c.s.opt
+	if h.deltas < o.deltasPerBase && h.deltaCount+len(rows) <= o.deltaRowsFloor+h.baseCount/2 {
 		h.deltas++
 		h.deltaCount += len(rows)
 		return c.putRows(makeKey(kindDeadDelta, uint64(h.id), uint64(c.ed.next.seq)), rows)

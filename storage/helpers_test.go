@@ -87,6 +87,7 @@ func smallOptions(fs vfs.FS) Options {
 	return Options{
 		FS: fs, NoMaintenance: true, Retention: -1, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, ReserveBytes: 1,
 		SegmentRows: 40, FlushSegments: 4, FlushRows: 200, PartMinRows: 20, SpillKeys: 150, LoadRows: 50, Events: 20,
+		settleRows: 16, deltasPerBase: 3, deltaRowsFloor: 10, deadFloor: 5, spillBytes: 1000,
 	}
 }
 
@@ -146,6 +147,26 @@ func contents(t testing.TB, v *Version, id TableID) map[int64]row {
 	})
 	require.NoError(t, err)
 	return got
+}
+
+// requireRows compares without printing whole tables.
+func requireRows(t testing.TB, want, got map[int64]row) {
+	t.Helper()
+	var diff []string
+	for k, r := range want {
+		if g, ok := got[k]; !ok || g != r {
+			diff = append(diff, fmt.Sprintf("%d: want %v, got %v (%v)", k, r, g, ok))
+		}
+	}
+	for k, g := range got {
+		if _, ok := want[k]; !ok {
+			diff = append(diff, fmt.Sprintf("%d: want none, got %v", k, g))
+		}
+	}
+	if len(diff) > 0 {
+		slices.Sort(diff)
+		t.Fatalf("%d rows differ, first: %s", len(diff), diff[:min(5, len(diff))])
+	}
 }
 
 func headContents(t testing.TB, s *Store, id TableID) map[int64]row {

@@ -53,8 +53,7 @@ const (
 	mergeLike     = 4    // like: within this factor
 	smallParts    = 12   // more small parts than this are merged even when they are not alike
 	maxMergeParts = 16   // parts read at once
-	deadShare     = 0.25 // a part with a larger share of dead rows is rewritten,
-	deadFloor     = 8192 // if they are at least so many
+	deadShare     = 0.25 // a part with a larger share of dead rows is rewritten
 )
 
 // pickMerge chooses the parts to merge next; none when the table is in order. A part that is as large as merges make
@@ -65,7 +64,7 @@ func (s *Store) pickMerge(t *tableState) []*partState {
 		if t.unsettled(p.id) {
 			continue
 		}
-		heavy := p.count >= deadFloor && float64(p.count) > deadShare*float64(p.rec.Info.Rows)
+		heavy := p.count >= s.opt.deadFloor && float64(p.count) > deadShare*float64(p.rec.Info.Rows)
 		if p.alive() == 0 || heavy {
 			return []*partState{p}
 		}

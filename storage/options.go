@@ -56,6 +56,13 @@ type Options struct {
 	NoMaintenance bool
 	// Now is the clock; default time.Now.
 	Now func() time.Time
+
+	// Set by tests only, so that small data meet every path.
+	settleRows     int // index entries that background work writes while commits wait
+	deltasPerBase  int // deltas of dead rows a home may have before they become a base,
+	deltaRowsFloor int // and rows in them that never do
+	deadFloor      int // dead rows from which a part may be rewritten alone
+	spillBytes     int // size of the batches of index entries written ahead of a commit
 }
 
 func defaulted[T int | int64 | time.Duration](v *T, d T) {
@@ -91,6 +98,11 @@ func (o *Options) setDefaults() {
 	defaulted(&o.LoadBytes, 96<<20)
 	defaulted(&o.SpillKeys, 512<<10)
 	defaulted(&o.Events, 10000)
+	defaulted(&o.settleRows, 4096)
+	defaulted(&o.deltasPerBase, 512)
+	defaulted(&o.deltaRowsFloor, 8192)
+	defaulted(&o.deadFloor, 8192)
+	defaulted(&o.spillBytes, 4<<20)
 }
 
 // Validate reports every field that makes no sense.

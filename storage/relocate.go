@@ -202,7 +202,7 @@ func (r *relocation) add(c *commitment, t *tableState) (HomeID, error) {
 		return r.part.id, c.addPart(t, r.part)
 	}
 	if r.segment != nil {
-		return r.segment.id, firstError(c.addSegment(t, r.segment), projectSegments(t))
+		return r.segment.id, firstError(c.addSegment(t, r.segment), c.projectSegments(t))
 	}
 	return 0, nil
 }
@@ -221,9 +221,6 @@ func (r *relocation) rewriteNow(c *commitment, t *tableState, id HomeID, died []
 	}
 	return nil
 }
-
-// settleRows is the number of index entries that are rewritten while commits wait.
-const settleRows = 4096
 
 // settle is step 3 for the home that remaps of the table lead to.
 func (s *Store) settle(ctx context.Context, id TableID, home HomeID) error {
@@ -253,10 +250,10 @@ type indexEntry struct {
 }
 
 func (s *Store) settleAll(ctx context.Context, id TableID, gen Generation, home HomeID, it *pebble.Iterator) error {
-	entries := make([]indexEntry, 0, settleRows)
+	entries := make([]indexEntry, 0, s.opt.settleRows)
 	for ok := it.First(); ok; {
 		entries = entries[:0]
-		for ; ok && len(entries) < settleRows; ok = it.Next() {
+		for ; ok && len(entries) < s.opt.settleRows; ok = it.Next() {
 			loc, err := decodeEntry(it.Value())
 			if err != nil {
 				return err
@@ -358,7 +355,7 @@ func (s *Store) drainSome(gen Generation, from, end []byte, b *pebble.Batch) (ne
 	var key []byte
 	n := 0
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		if n++; n > settleRows {
+		if n++; n > s.opt.settleRows {
 			next = bytes.Clone(it.Key())
 			break
 		}

@@ -106,6 +106,9 @@ func (s *Store) Close() error {
 	s.work.stop()
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
+	if err := s.Failed(); err != nil {
+		return err // goroutines of the metadata store may still be there: only a new process may open the directory
+	}
 	return errors.Join(s.meta.close(), s.lock.Close())
 }
 

@@ -87,32 +87,37 @@ func NewDecoder(m *TableMap, t *schema.Table) (*Decoder, error) {
 }
 
 // Decode hands the rows of an event over: for an insert each row to after, for a delete each row to before, for an
-// update each old row to before and then its new one to after, so that the n-th old row belongs to the n-th new one. A
-// nil before is for callers who do not want old rows. It returns the number of rows.
+// update each old row to before and then its new one to after. It calls row, if not nil, behind each row, for an update
+// behind each pair; an error of row ends the decoding and is returned as it is. A nil before is for callers who do not
+// want old rows.
 //
-// The error is an *ImageError; the sinks may then have part of a row and are of no further use. Values that a column
+// Other errors are an *ImageError; the sinks may then have part of a row and are of no further use. Values that a column
 // can not take are the sinks' own errors.
-func (d *Decoder) Decode(e *RowsEvent, before, after Sink) (int, error) {
+func (d *Decoder) Decode(e *RowsEvent, before, after Sink, row func() error) error {
 	b, err := d.header(e)
 	if err != nil {
-		return 0, &ImageError{Table: d.table.FullName(), Err: err}
+		return &ImageError{Table: d.table.FullName(), Err: err}
 	}
 	d.use(d.before, before)
 	d.use(d.after, after)
-	rows := 0
-	for ; len(b) > 0; rows++ {
+	for n := 0; len(b) > 0; n++ {
 		if e.Action != Insert {
-			if b, err = d.image(b, rows, d.before, before); err != nil {
-				return rows, err
+			if b, err = d.image(b, n, d.before, before); err != nil {
+				return err
 			}
 		}
 		if e.Action != Delete {
-			if b, err = d.image(b, rows, d.after, after); err != nil {
-				return rows, err
+			if b, err = d.image(b, n, d.after, after); err != nil {
+				return err
+			}
+		}
+		if row != nil {
+			if err := row(); err != nil {
+				return err
 			}
 		}
 	}
-	return rows, nil
+	return nil
 }
 
 func (d *Decoder) use(appenders []column.Appender, s Sink) {

@@ -62,7 +62,7 @@ func decoded(t testing.TB, tx *Transaction, table *schema.Table) (after [][]stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Decode(ev, keys, rows); err != nil {
+		if err := d.Decode(ev, keys, rows, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestKeysOfBeforeImages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Decode(e.(*RowsEvent), keys, rows); err != nil {
+			if err := d.Decode(e.(*RowsEvent), keys, rows, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -363,7 +363,7 @@ func TestPartialImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			var image *ImageError
-			if _, err = d.Decode(ev, nil, column.NewBuilder(memory.DefaultAllocator, table)); !errors.As(err, &image) || !errors.Is(err, ErrPartialImage) {
+			if err = d.Decode(ev, nil, column.NewBuilder(memory.DefaultAllocator, table), nil); !errors.As(err, &image) || !errors.Is(err, ErrPartialImage) {
 				t.Errorf("%s: %v", ev.Action, err)
 			}
 		}

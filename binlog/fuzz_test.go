@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tidemarkdb/tidemark/column"
+	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/schema"
 )
 
@@ -308,7 +309,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, action byte, body []byte) {
 		rows, keys := column.NewBuilder(memory.DefaultAllocator, table), column.NewKeyBuilder(table)
-		n, err := d.Decode(&RowsEvent{Table: m, Action: Action(action%4 + 1), body: body}, keys, rows)
+		n := 0
+		err := d.Decode(&RowsEvent{Table: m, Action: Action(action%4 + 1), body: body}, keys, rows, func() error { n++; return nil })
 		if err == nil && n != max(rows.Rows(), keys.Keys().Len()) {
 			t.Fatalf("%d rows, %d and %d in the sinks", n, rows.Rows(), keys.Keys().Len())
 		}
@@ -340,6 +342,58 @@ func FuzzTableMap(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		if m, err := parseTableMap(b); err == nil {
 			_, _ = NewDecoder(m, fuzzTable())
+		}
+	})
+}
+
+// recordSample is the byte form of events of each kind.
+func recordSample(t testing.TB) []byte {
+	m, err := ParseTableMap(tableMapBody(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := ParseStatement(queryBody("SAVEPOINT a"), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewTransaction(XAPrepare, gtid.GTID{}, gtid.Position{}, gtid.Position{}, st,
+		NewRowsEvent(m, Insert, rowsBody(9, "x")[10:]), NewRowsEvent(m, Delete, rowsBody(9, "y")[10:])).MarshalEvents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestUnmarshalEvents(t *testing.T) {
+	b := recordSample(t)
+	tx, err := UnmarshalEvents(b)
+	if err != nil || story(t, tx) != "; SAVEPOINT a; insert a; delete a" {
+		t.Fatal(story(t, tx), err)
+	}
+	b[0]++
+	if _, err := UnmarshalEvents(b); !errors.Is(err, ErrRecords) || !strings.Contains(err.Error(), "version 2") {
+		t.Error(err)
+	}
+	for _, bad := range [][]byte{{}, {1, 2, 1, 0, 0}, {1, 9, 0, 0, 0}, {1, 1, 0, 0, 5, 0}, {1, 3, 0, 0, 0xff, 0xff, 0xff, 0xff, 3}} {
+		if _, err := UnmarshalEvents(bad); !errors.Is(err, ErrRecords) {
+			t.Errorf("%x: %v", bad, err)
+		}
+	}
+}
+
+func FuzzUnmarshalEvents(f *testing.F) {
+	f.Add(recordSample(f))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tx, err := UnmarshalEvents(b)
+		if err != nil {
+			return
+		}
+		again, err := tx.MarshalEvents()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := UnmarshalEvents(again); err != nil || story(t, back) != story(t, tx) {
+			t.Fatal(err)
 		}
 	})
 }

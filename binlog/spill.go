@@ -1,83 +1,55 @@
 package binlog
 
 import (
-	"bufio"
-	"encoding/binary"
+	"fmt"
 	"io"
 	"iter"
 	"math"
 	"os"
 )
 
-// spill is a temporary file of events. It has no name from the start, so that nothing is left after a crash, and no
-// checksums, because nobody reads it but the process that wrote it.
-//
-// Each record is: u8 tag, u32 argument, u32 length, then the bytes. For row events the argument is the index of the
-// table map and the tag is the action; for statements it is the header's timestamp.
+// spill is a temporary file of events, in the form of records.go. It has no name from the start, so that nothing is
+// left after a crash, and no checksum, because nobody reads it but the process that wrote it.
 type spill struct {
 	file *os.File
-	w    *bufio.Writer
+	w    *recordWriter // nil once finished
 	maps []*TableMap
-	last map[*TableMap]uint32
-	size int64
 }
-
-const (
-	tagStatement     = 0x40
-	tagLoadStatement = 0x41
-	spillHeader      = 1 + 4 + 4
-)
 
 func newSpill(dir string) (*spill, error) {
 	f, err := os.CreateTemp(dir, "transaction-*.spill")
 	if err != nil {
-		return nil, fault(Local, "cannot spill a large transaction: %w", err)
+		return nil, spillFault(err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		f.Close()
-		return nil, fault(Local, "cannot spill a large transaction: %w", err)
+		return nil, spillFault(err)
 	}
-	return &spill{file: f, w: bufio.NewWriterSize(f, 256<<10), last: map[*TableMap]uint32{}}, nil
+	w, err := newRecordWriter(f)
+	if err != nil {
+		f.Close()
+		return nil, spillFault(err)
+	}
+	return &spill{file: f, w: w}, nil
+}
+
+func spillFault(err error) error {
+	return fault(Local, "cannot keep a large transaction in a temporary file: %w", err)
 }
 
 func (s *spill) add(e Event) error {
-	var head [spillHeader]byte
-	var data []byte
-	switch e := e.(type) {
-	case *RowsEvent:
-		head[0], data = byte(e.Action), e.body
-		binary.LittleEndian.PutUint32(head[1:], s.index(e.Table))
-	case *Statement:
-		head[0], data = tagStatement, e.raw
-		if e.load {
-			head[0] = tagLoadStatement
-		}
-		binary.LittleEndian.PutUint32(head[1:], e.timestamp)
+	if err := s.w.add(e); err != nil {
+		return spillFault(err)
 	}
-	binary.LittleEndian.PutUint32(head[5:], uint32(len(data)))
-	_, _ = s.w.Write(head[:]) // a fault stays in the writer and comes back from the next call
-	if _, err := s.w.Write(data); err != nil {
-		return fault(Local, "cannot spill a large transaction: %w", err)
-	}
-	s.size += spillHeader + int64(len(data))
 	return nil
-}
-
-func (s *spill) index(m *TableMap) uint32 {
-	i, ok := s.last[m]
-	if !ok {
-		i = uint32(len(s.maps))
-		s.maps, s.last[m] = append(s.maps, m), i
-	}
-	return i
 }
 
 // finish makes what was added readable.
 func (s *spill) finish() error {
-	if err := s.w.Flush(); err != nil {
-		return fault(Local, "cannot spill a large transaction: %w", err)
+	if err := s.w.w.Flush(); err != nil {
+		return spillFault(err)
 	}
-	s.w, s.last = nil, nil
+	s.maps, s.w = s.w.maps, nil
 	return nil
 }
 
@@ -86,42 +58,20 @@ func (s *spill) events() iter.Seq2[Event, error] {
 		if s.file == nil {
 			return
 		}
-		r := bufio.NewReaderSize(io.NewSectionReader(s.file, 0, math.MaxInt64), 256<<10)
-		var buf []byte
-		for left := s.size; left > 0; {
-			e, next, err := s.read(r, buf)
-			if err != nil {
-				yield(nil, fault(Local, "cannot read a spilled transaction back: %w", err))
+		r, err := newRecordReader(io.NewSectionReader(s.file, 0, math.MaxInt64))
+		if err == nil {
+			r.maps, r.known, r.reuse = s.maps, len(s.maps), true
+		}
+		for err == nil {
+			var e Event
+			if e, err = r.next(); err == nil && !yield(e, nil) {
 				return
 			}
-			if !yield(e, nil) {
-				return
-			}
-			buf = next
-			left -= spillHeader + int64(len(next))
+		}
+		if err != io.EOF {
+			yield(nil, spillFault(fmt.Errorf("read it back: %w", err)))
 		}
 	}
-}
-
-// read takes one record, into buf if it has room.
-func (s *spill) read(r io.Reader, buf []byte) (Event, []byte, error) {
-	var head [spillHeader]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, nil, err
-	}
-	arg, n := binary.LittleEndian.Uint32(head[1:]), int(binary.LittleEndian.Uint32(head[5:]))
-	if cap(buf) < n {
-		buf = make([]byte, n, n+n/4)
-	}
-	buf = buf[:n]
-	if _, err := io.ReadFull(r, buf); err != nil {
-		return nil, nil, err
-	}
-	if head[0] >= tagStatement {
-		st, err := parseStatement(buf, arg, head[0] == tagLoadStatement)
-		return st, buf, err
-	}
-	return &RowsEvent{Table: s.maps[arg], Action: Action(head[0]), body: buf}, buf, nil
 }
 
 func (s *spill) close() error {

@@ -214,6 +214,11 @@ func statementBoundary(sql string) boundary {
 	return boundaryNone
 }
 
+// String is the form that the server logs: X'6731',X”,1.
+func (x XID) String() string {
+	return fmt.Sprintf("X'%x',X'%x',%d", x.GTRID, x.BQUAL, x.FormatID)
+}
+
 // parseXAStatement reads the id out of XA COMMIT X'..',X'..',n and XA ROLLBACK, the form that the server logs.
 func parseXAStatement(sql string) (XID, error) {
 	bad := fmt.Errorf("XA id of %q can not be read", sql)

@@ -49,6 +49,7 @@ type TableMap struct {
 	Database string
 	Table    string
 
+	raw     []byte // body of the event
 	columns []mapColumn
 	problem error // why the columns can not be decoded
 }
@@ -85,12 +86,12 @@ func (c *cursor) tableName() (id uint64, database, table []byte) {
 	return id, database, table
 }
 
-// parseTableMap reads a TABLE_MAP event. Columns that are well-formed but of a type that can not be read leave a
+// parseTableMap reads a TABLE_MAP event, whose body b it keeps. Columns that are well-formed but of a type that can not be read leave a
 // problem in the result, which is that table's alone; a returned error means that the bytes make no sense.
 func parseTableMap(b []byte) (*TableMap, error) {
 	c := cursor{b: b}
 	id, db, table := c.tableName()
-	m := &TableMap{ID: id, Database: string(db), Table: string(table)}
+	m := &TableMap{ID: id, Database: string(db), Table: string(table), raw: b}
 	n := c.length()
 	types := c.take(n)
 	meta := cursor{b: c.take(c.length())}

@@ -141,31 +141,50 @@ func (t *Transaction) Release() error {
 	return err
 }
 
-// keep adds an event. Beyond limit bytes all events move to a file in dir. kept tells whether e's memory is still in
-// use.
-func (t *Transaction) keep(e Event, dir string, limit int64) (kept bool, err error) {
+// add keeps an event in memory.
+func (t *Transaction) add(e Event) {
+	t.count(e)
+	t.mem = append(t.mem, e)
+}
+
+func (t *Transaction) count(e Event) {
 	if _, ok := e.(*RowsEvent); ok {
 		t.RowEvents++
 	} else {
 		t.StatementCount++
 	}
 	t.size += int64(e.size())
-	if t.spill == nil && t.size <= limit {
-		t.mem = append(t.mem, e)
+}
+
+// keep adds an event. Beyond limit bytes all events move to a file in dir. kept tells whether e's memory is still in
+// use.
+func (t *Transaction) keep(e Event, dir string, limit int64) (kept bool, err error) {
+	if t.spill == nil && t.size+int64(e.size()) <= limit {
+		t.add(e)
 		return true, nil
 	}
+	t.count(e)
 	if t.spill == nil {
-		if t.spill, err = newSpill(dir); err != nil {
+		if err := t.startSpill(dir); err != nil {
 			return false, err
 		}
-		for _, old := range t.mem {
-			if err := t.spill.add(old); err != nil {
-				return false, err
-			}
-		}
-		t.mem = nil
 	}
 	return false, t.spill.add(e)
+}
+
+// startSpill moves the events from memory to a file.
+func (t *Transaction) startSpill(dir string) error {
+	var err error
+	if t.spill, err = newSpill(dir); err != nil {
+		return err
+	}
+	for _, e := range t.mem {
+		if err := t.spill.add(e); err != nil {
+			return err
+		}
+	}
+	t.mem = nil
+	return nil
 }
 
 // String names the transaction for messages.

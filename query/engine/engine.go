@@ -249,6 +249,8 @@ func (o *Options) statements() []string {
 		"SET temp_directory = " + Quote(o.TempDir),
 		"SET TimeZone = 'UTC'",
 		"SET parquet_metadata_cache = true",
+		// The pages of local files are in the system's cache already, outside the memory limit.
+		"SET enable_external_file_cache = false",
 		// MySQL sorts NULL before everything.
 		"SET default_null_order = 'NULLS_FIRST_ON_ASC_LAST_ON_DESC'",
 		// Rows have no order of their own in SQL, and keeping one costs threads and memory.

@@ -164,23 +164,72 @@ void tm_scan_free(void *scan) {
 	free(s);
 }
 
-static bool offsets_fit(const tm_column *c, uint64_t rows) {
+static bool offsets_fit(const tm_column *c, uint64_t n) {
 	const int32_t *o = c->offsets + c->offset;
-	uint64_t n = c->constant ? 1 : rows;
-	if (n == 0) return true;
 	int32_t falling = 0;
 	for (uint64_t i = 0; i < n; i++) falling |= o[i + 1] < o[i];
 	return !falling && o[0] >= 0 && (uint64_t)o[n] <= c->data_bytes;
 }
 
-bool tm_scan_check(const tm_scan *s) {
-	for (uint64_t i = 0; i < s->nsegments; i++) {
-		for (uint64_t c = 0; c < s->ncolumns; c++) {
-			const tm_column *column = &s->segments[i].columns[c];
-			if (column->kind == TM_BYTES && !offsets_fit(column, s->segments[i].rows)) return false;
+static bool continues(uint8_t b) { return (b & 0xC0) == 0x80; }
+
+// Length of the UTF-8 character at s, 0 when there is none. Overlong forms, surrogates and numbers past U+10FFFF are none.
+static uint64_t character(const uint8_t *s, uint64_t left) {
+	uint8_t b = s[0];
+	if (b < 0x80) return 1;
+	uint64_t n = b < 0xC2 ? 0 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : b < 0xF5 ? 4 : 0;
+	if (n == 0 || n > left) return 0;
+	for (uint64_t i = 1; i < n; i++) {
+		if (!continues(s[i])) return 0;
+	}
+	if ((b == 0xE0 && s[1] < 0xA0) || (b == 0xED && s[1] > 0x9F) || (b == 0xF0 && s[1] < 0x90) || (b == 0xF4 && s[1] > 0x8F)) return 0;
+	return n;
+}
+
+static bool valid_utf8(const uint8_t *s, uint64_t n) {
+	while (n > 0) {
+		uint64_t word;
+		if (n >= 8 && (memcpy(&word, s, 8), (word & 0x8080808080808080) == 0)) {
+			s += 8;
+			n -= 8;
+			continue;
 		}
+		uint64_t length = character(s, n);
+		if (length == 0) return false;
+		s += length;
+		n -= length;
 	}
 	return true;
+}
+
+// All texts are valid when they are one after the other and none begins inside a character.
+static bool texts_valid(const tm_column *c, uint64_t n) {
+	const int32_t *o = c->offsets + c->offset;
+	const uint8_t *s = c->data;
+	if (o[n] == o[0]) return true;
+	if (!valid_utf8(s + o[0], (uint64_t)(o[n] - o[0]))) return false;
+	for (uint64_t i = 0; i < n; i++) {
+		if (o[i] < o[n] && continues(s[o[i]])) return false;
+	}
+	return true;
+}
+
+static const char *check_column(const tm_column *c, uint64_t rows) {
+	uint64_t n = c->constant ? 1 : rows;
+	if ((c->kind != TM_BYTES && c->kind != TM_TEXT) || n == 0) return NULL;
+	if (!offsets_fit(c, n)) return "offsets out of bounds";
+	if (c->kind == TM_TEXT && !texts_valid(c, n)) return "text is not valid UTF-8";
+	return NULL;
+}
+
+const char *tm_scan_check(const tm_scan *s) {
+	for (uint64_t i = 0; i < s->nsegments; i++) {
+		for (uint64_t c = 0; c < s->ncolumns; c++) {
+			const char *problem = check_column(&s->segments[i].columns[c], s->segments[i].rows);
+			if (problem != NULL) return problem;
+		}
+	}
+	return NULL;
 }
 
 // A run is rows of one segment that go to the same chunk: n rows, from row on, or those in sel when it is not NULL.
@@ -256,7 +305,8 @@ static void copy_values(const tm_column *c, const run *r, void *data) {
 	case TM_DECIMAL_2: COPY_DECIMAL(int16_t); break;
 	case TM_DECIMAL_4: COPY_DECIMAL(int32_t); break;
 	case TM_DECIMAL_8: COPY_DECIMAL(int64_t); break;
-	case TM_BYTES: copy_bytes(c, r, data); break;
+	case TM_BYTES:
+	case TM_TEXT: copy_bytes(c, r, data); break;
 	}
 }
 

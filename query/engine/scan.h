@@ -37,6 +37,7 @@ enum {
 	TM_DECIMAL_4,
 	TM_DECIMAL_8,
 	TM_BYTES,         // 32-bit offsets and bytes; vectors point at the bytes
+	TM_TEXT,          // the same, checked to be UTF-8
 };
 
 // One column of one segment. A constant column has one value for all rows.
@@ -71,8 +72,9 @@ typedef struct {
 
 // tm_scan_new allocates a scan with room for nsegments x ncolumns columns, or gives NULL.
 tm_scan *tm_scan_new(tm_registry *registry, uint64_t handle, uint64_t nsegments, uint64_t ncolumns);
-// tm_scan_check looks at every offset of every text column. It gives false when one points outside its buffer.
-bool tm_scan_check(const tm_scan *scan);
+// tm_scan_check looks at every offset and every text. It gives what is wrong, or NULL: DuckDB takes texts for valid UTF-8
+// and reads behind the end of others.
+const char *tm_scan_check(const tm_scan *scan);
 void tm_scan_free(void *scan);
 
 // Callbacks for DuckDB.

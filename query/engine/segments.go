@@ -181,9 +181,9 @@ func (g *segmentScan) start(projection []uint64) (*C.tm_scan, error) {
 		C.tm_scan_free(unsafe.Pointer(scan))
 		return nil, err
 	}
-	if !C.tm_scan_check(scan) {
+	if problem := C.tm_scan_check(scan); problem != nil {
 		C.tm_scan_free(unsafe.Pointer(scan))
-		return nil, errors.New("segment: text offsets out of bounds")
+		return nil, errors.New("segment: " + C.GoString(problem))
 	}
 	return scan, nil
 }
@@ -253,7 +253,7 @@ func carry(pins *runtime.Pinner, out *C.tm_column, a arrow.Array, c *ScanColumn)
 		}
 		out.validity = (*C.uint8_t)(bitmap)
 	}
-	if kind != C.TM_BYTES {
+	if kind != C.TM_BYTES && kind != C.TM_TEXT {
 		if out.data = pinned(pins, data, 1, end*width); out.data == nil && end > 0 {
 			return short
 		}
@@ -289,8 +289,10 @@ func copyKind(from arrow.DataType, to Type) (kind int, width int64, err error) {
 		kind, width = C.TM_COPY_4, 4
 	case arrow.INT64, arrow.UINT64, arrow.FLOAT64, arrow.TIMESTAMP:
 		kind, width = C.TM_COPY_8, 8
-	case arrow.STRING, arrow.BINARY:
+	case arrow.BINARY:
 		kind = C.TM_BYTES
+	case arrow.STRING:
+		kind = C.TM_TEXT
 	case arrow.DECIMAL128:
 		kind, width = decimalKind(to.Width), 16
 	}

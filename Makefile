@@ -8,6 +8,13 @@ TAGS := invariants
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# DuckDB is C++. The linker finds the C++ library by a name that comes with g++; where only gcc is installed, the library
+# itself is there all the same and is given that name.
+ifeq ($(shell gcc -print-file-name=libstdc++.so),libstdc++.so)
+$(shell mkdir -p .cache/lib && ln -sf "$$(gcc -print-file-name=libstdc++.so.6)" .cache/lib/libstdc++.so)
+export CGO_LDFLAGS := -O2 -g $(CGO_LDFLAGS) -L$(CURDIR)/.cache/lib
+endif
+
 # How long `make soak` runs.
 SOAK ?= 1h
 

@@ -20,7 +20,10 @@ const (
 )
 
 // grants are all that Tidemark needs on a source.
-const grants = "SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN"
+var grants = []string{
+	"GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN ON *.* TO " + account,
+	"GRANT SELECT ON " + database + ".* TO " + account,
+}
 
 // stage holds what the scenes of the demo share. Each scene is a method; they are called in order.
 type stage struct {
@@ -112,10 +115,8 @@ func (s *stage) createDatabase(ctx context.Context) error {
 		return fmt.Errorf("the demo makes a database of its own on the server: %w", err)
 	}
 	s.size = shop.SizeOf(s.rows)
-	for _, statement := range []string{
-		fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s'", account, password),
-		fmt.Sprintf("GRANT %s ON *.* TO %s", grants, account),
-	} {
+	create := fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s'", account, password)
+	for _, statement := range append([]string{create}, grants...) {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("an account for Tidemark: %w", err)
 		}

@@ -15,11 +15,12 @@ import (
 
 // The names in the data directory.
 const (
-	lockName   = "LOCK"
-	formatName = "FORMAT"
-	metaName   = "meta"
-	partsName  = "parts"
-	loadName   = "load" // sorted index files until they are ingested
+	lockName     = "LOCK"
+	formatName   = "FORMAT"
+	creatingName = "CREATING"
+	metaName     = "meta"
+	partsName    = "parts"
+	loadName     = "load" // sorted index files until they are ingested
 )
 
 const (
@@ -80,31 +81,80 @@ func makeDirs(fsys vfs.FS, root string, below ...string) (string, error) {
 	return dir, nil
 }
 
-// checkFormat reads the format file, and writes it in a new directory.
-func checkFormat(fsys vfs.FS, dir string) error {
+// makeRoot creates the data directory. The names of a new one and of new directories above it are synced, so that a crash
+// can't take the whole store away.
+func makeRoot(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(fsys.PathJoin(dir, metaName)); err == nil {
+		return nil
+	}
+	parents := []string{fsys.PathDir(dir)}
+	for top := parents[0]; ; {
+		above := fsys.PathDir(top)
+		if _, err := fsys.Stat(top); err == nil || above == top {
+			break
+		}
+		parents = append(parents, above)
+		top = above
+	}
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return diskError(err)
+	}
+	for _, parent := range parents {
+		if err := syncDir(fsys, parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return diskError(err)
+		}
+	}
+	return nil
+}
+
+// startFormat checks the format of an existing directory. In a new one it begins the creation, which a crash may cut off
+// anywhere: until endFormat there is a file that says so, and what is there then is thrown away.
+func startFormat(fsys vfs.FS, dir string) error {
 	path := fsys.PathJoin(dir, formatName)
 	f, err := fsys.Open(path)
-	if isNotExist(err) {
-		if _, err := fsys.Stat(fsys.PathJoin(dir, metaName)); err == nil {
-			return damaged(path, "it is missing, but the directory holds a store")
+	if err == nil {
+		content, err := io.ReadAll(f)
+		return firstError(firstError(err, f.Close()), checkFormat(dir, path, string(content)))
+	}
+	if !isNotExist(err) {
+		return err
+	}
+	_, begun := fsys.Stat(fsys.PathJoin(dir, creatingName))
+	_, store := fsys.Stat(fsys.PathJoin(dir, metaName))
+	switch {
+	case begun == nil:
+		if err := fsys.RemoveAll(fsys.PathJoin(dir, metaName)); err != nil {
+			return err
 		}
-		return replaceFile(fsys, dir, formatName, fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion))
+		return syncDir(fsys, dir)
+	case store == nil:
+		return damaged(path, "it is missing, but the directory holds a store")
 	}
-	if err != nil {
-		return err
-	}
-	content, err := io.ReadAll(f)
-	if err := firstError(err, f.Close()); err != nil {
-		return err
-	}
+	return replaceFile(fsys, dir, creatingName, []byte("a store is being created here\n"))
+}
+
+func checkFormat(dir, path, content string) error {
 	var version int
-	if _, err := fmt.Sscanf(string(content), formatMagic+"%d\n", &version); err != nil || version < 1 {
+	if _, err := fmt.Sscanf(content, formatMagic+"%d\n", &version); err != nil || version < 1 {
 		return damaged(path, "it is not a tidemark format file")
 	}
 	if version > formatVersion {
 		return fmt.Errorf("%w: %s has format %d, this version reads %d; use the newer version", ErrNewerFormat, dir, version, formatVersion)
 	}
 	return nil
+}
+
+// endFormat ends the creation of a store.
+func endFormat(fsys vfs.FS, dir string) error {
+	creating := fsys.PathJoin(dir, creatingName)
+	if _, err := fsys.Stat(creating); isNotExist(err) {
+		return nil
+	}
+	err := replaceFile(fsys, dir, formatName, fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion))
+	if err == nil {
+		err = firstError(fsys.Remove(creating), syncDir(fsys, dir))
+	}
+	return err
 }
 
 // lockDir takes the directory for this process.

@@ -66,7 +66,7 @@ func TestRandomOperations(t *testing.T) {
 func randomOperations(t *testing.T, seed uint64) {
 	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), tables: map[TableID]*modelTable{}, opt: smallOptions(&faultFS{FS: vfs.NewMem()})}
 	m.opt.NoMaintenance = m.rng.IntN(2) == 0
-	m.s = openTest(t, "data", m.opt)
+	m.s = openTest(t, "/data", m.opt)
 	var err error
 	m.db, err = m.s.CreateDatabase(ctx, "shop", nil)
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func (m *model) step() {
 		requireSound(m.t, m.s)
 		require.NoError(m.t, m.s.Close())
 		m.opt.NoMaintenance = m.rng.IntN(2) == 0
-		m.s = openTest(m.t, "data", m.opt)
+		m.s = openTest(m.t, "/data", m.opt)
 		m.check()
 		requireSound(m.t, m.s)
 	default:

@@ -55,8 +55,8 @@ func Open(dir string, opt Options) (*Store, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
 	}
-	if err := opt.FS.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("creating data directory %s: %w", dir, diskError(err))
+	if err := makeRoot(opt.FS, dir); err != nil {
+		return nil, fmt.Errorf("creating data directory %s: %w", dir, err)
 	}
 	lock, err := lockDir(opt.FS, dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func Open(dir string, opt Options) (*Store, error) {
 }
 
 func (s *Store) open() error {
-	if err := checkFormat(s.fs, s.dir); err != nil {
+	if err := startFormat(s.fs, s.dir); err != nil {
 		return err
 	}
 	for _, name := range []string{metaName, partsName, loadName} {
@@ -87,6 +87,9 @@ func (s *Store) open() error {
 	var err error
 	if s.meta, err = openMeta(s.path(metaName), &s.opt); err != nil {
 		return err
+	}
+	if err := endFormat(s.fs, s.dir); err != nil {
+		return fmt.Errorf("creating data directory %s: %w", s.dir, diskError(err))
 	}
 	if err := s.recover(); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir, err)

@@ -86,13 +86,13 @@ func TestUpsertDeleteAndExpectations(t *testing.T) {
 
 func TestNewerFormatIsRefused(t *testing.T) {
 	fs := vfs.NewMem()
-	s := openTest(t, "data", smallOptions(fs))
+	s := openTest(t, "/data", smallOptions(fs))
 	closeTest(t, s)
-	require.NoError(t, replaceFile(fs, "data", formatName, []byte("tidemark store format 2\n")))
-	_, err := Open("data", smallOptions(fs))
+	require.NoError(t, replaceFile(fs, "/data", formatName, []byte("tidemark store format 2\n")))
+	_, err := Open("/data", smallOptions(fs))
 	require.ErrorIs(t, err, ErrNewerFormat)
-	require.NoError(t, replaceFile(fs, "data", formatName, []byte("something")))
-	_, err = Open("data", smallOptions(fs))
+	require.NoError(t, replaceFile(fs, "/data", formatName, []byte("something")))
+	_, err = Open("/data", smallOptions(fs))
 	var damage *DamageError
 	require.True(t, errors.As(err, &damage), "%v", err)
 }

@@ -1,0 +1,305 @@
+package storage
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemarkdb/tidemark/schema"
+)
+
+var flagEveryCrash = flag.Bool("every-crash", false, "crash before every write of the scenario, not before a sample of them")
+
+// shown is what a store shows: rows by table name, and the point.
+type shown struct {
+	point string
+	rows  map[string]map[int64]row
+}
+
+func (s shown) with(change func(*shown)) shown {
+	n := shown{s.point, map[string]map[int64]row{}}
+	for name, rows := range s.rows {
+		n.rows[name] = maps.Clone(rows)
+	}
+	change(&n)
+	return n
+}
+
+func (s shown) equal(o shown) bool {
+	return s.point == o.point && maps.EqualFunc(s.rows, o.rows, func(a, b map[int64]row) bool { return maps.Equal(a, b) })
+}
+
+func (s shown) String() string {
+	text := "point " + s.point
+	for name, rows := range s.rows {
+		text += fmt.Sprintf(", %s: %d rows", name, len(rows))
+	}
+	return text
+}
+
+func show(t testing.TB, s *Store) shown {
+	out := shown{rows: map[string]map[int64]row{}}
+	d, err := s.Database("shop")
+	if err != nil {
+		return out
+	}
+	out.point = string(d.Point)
+	for _, table := range s.Tables(d.ID) {
+		out.rows[table.Def.Name] = headContents(t, s, table.ID)
+	}
+	return out
+}
+
+// crasher takes, before operations of the file system that change something, a copy of what a power cut at that moment
+// would leave, and checks that a store opened on it is sound and shows the last acknowledged commit or the one in flight.
+type crasher struct {
+	t       *testing.T
+	fs      *faultFS
+	mem     *vfs.MemFS
+	rng     *rand.Rand
+	every   int // one in so many operations
+	crashes int
+	ops     int
+
+	mu       sync.Mutex
+	acked    shown
+	inFlight *shown
+	checking bool
+}
+
+func (c *crasher) hook(op, path string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ops++
+	if c.checking || c.rng.IntN(c.every) > 0 {
+		return nil
+	}
+	c.crashes++
+	// Nothing unsynced survives, or some, or all of it (kill -9).
+	unsynced := []int{0, 50, 100}[c.rng.IntN(3)]
+	clone := c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: c.rng})
+	c.check(clone, fmt.Sprintf("crash %d, before %s %s, %d %% of unsynced data kept", c.ops, op, path, unsynced))
+	return nil
+}
+
+func (c *crasher) check(fs *vfs.MemFS, where string) {
+	opt := smallOptions(&faultFS{FS: fs})
+	s, err := Open("/data", opt)
+	if !assertNoError(c.t, err, where) {
+		return
+	}
+	got := show(c.t, s)
+	if !got.equal(c.acked) && (c.inFlight == nil || !got.equal(*c.inFlight)) {
+		c.t.Errorf("%s: the store shows %v; acknowledged is %v, in flight %v", where, got, c.acked, c.inFlight)
+	}
+	report, err := s.Verify(ctx)
+	assertNoError(c.t, err, where)
+	if !report.OK() {
+		c.t.Errorf("%s: %s", where, report.String())
+	}
+	assertNoError(c.t, s.Maintain(ctx), where)
+	report, err = s.Verify(ctx)
+	assertNoError(c.t, err, where)
+	if !report.OK() || !show(c.t, s).equal(got) {
+		c.t.Errorf("%s, after maintenance: %s", where, report.String())
+	}
+	assertNoError(c.t, s.Close(), where)
+}
+
+func assertNoError(t *testing.T, err error, where string) bool {
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+	}
+	return err == nil
+}
+
+// step does one thing that changes what the store shows to next.
+func (c *crasher) step(next shown, do func() error) {
+	c.mu.Lock()
+	c.inFlight = &next
+	c.mu.Unlock()
+	require.NoError(c.t, do())
+	c.mu.Lock()
+	c.acked, c.inFlight = next, nil
+	c.mu.Unlock()
+}
+
+// TestCrashAnywhere (EXACT-01, EXACT-02, EXACT-04): load, commits, flush, merge, spilled transactions, DDL, drop, with a
+// power cut before each write.
+func TestCrashAnywhere(t *testing.T) {
+	seed := *flagSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Log("seed", seed)
+	mem := vfs.NewCrashableMem()
+	c := &crasher{t: t, mem: mem, fs: &faultFS{FS: mem}, rng: rand.New(rand.NewPCG(seed, 2)), every: 12}
+	if *flagEveryCrash {
+		c.every = 1
+	}
+	c.acked = shown{rows: map[string]map[int64]row{}}
+	c.fs.set(c.hook)
+	s := openTest(t, "/data", smallOptions(c.fs))
+	sc := &scenario{c: c, s: s, tables: map[string]TableID{}, defs: map[string]*schema.Table{}}
+	sc.run()
+	c.fs.set(nil)
+	require.True(t, show(t, s).equal(c.acked))
+	closeTest(t, s)
+	t.Logf("%d operations, %d crashes", c.ops, c.crashes)
+}
+
+type scenario struct {
+	c      *crasher
+	s      *Store
+	db     DatabaseID
+	tables map[string]TableID
+	defs   map[string]*schema.Table
+	point  int
+}
+
+func (sc *scenario) run() {
+	c, s := sc.c, sc.s
+	c.step(c.acked, func() (err error) { sc.db, err = s.CreateDatabase(ctx, "shop", nil); return err })
+	sc.txn(func(x *Txn, next *shown) { sc.create(x, next, "a"); sc.create(x, next, "b") })
+	sc.load("a", 0, 170)
+	for i := range 12 {
+		sc.txn(func(x *Txn, next *shown) {
+			sc.upsert(x, next, "a", int64(i*10), int64(i*10+15))
+			sc.upsert(x, next, "b", int64(i*3), int64(i*3+6))
+			sc.remove(x, next, "a", int64(i*10+3), int64(i*10+6))
+		})
+		if i%4 == 3 {
+			sc.maintain()
+		}
+	}
+	sc.txn(func(x *Txn, next *shown) { // one that is spilled to parts and a layer
+		for i := range 5 {
+			sc.upsert(x, next, "a", int64(100+i*60), int64(170+i*60))
+			sc.remove(x, next, "a", int64(100+i*60), int64(110+i*60))
+		}
+		sc.upsert(x, next, "b", 0, 3)
+	})
+	sc.txn(func(x *Txn, next *shown) { sc.upsert(x, next, "a", 120, 160); sc.remove(x, next, "a", 300, 320) })
+	sc.maintain()
+	sc.txn(func(x *Txn, next *shown) { // DDL between rows of one transaction
+		sc.upsert(x, next, "b", 50, 60)
+		sc.widen(x, next, "b")
+		sc.upsert(x, next, "b", 55, 65)
+	})
+	sc.aborted()
+	sc.load("b", 20, 90)
+	sc.txn(func(x *Txn, next *shown) { sc.truncate(x, next, "b"); sc.upsert(x, next, "b", 1, 9) })
+	sc.txn(func(x *Txn, next *shown) {
+		sc.drop(x, next, "a")
+		sc.create(x, next, "a")
+		sc.upsert(x, next, "a", 0, 100)
+	})
+	sc.maintain()
+	id := sc.db
+	c.step(shown{rows: map[string]map[int64]row{}}, func() error { return s.DropDatabase(ctx, id) })
+	sc.maintain()
+}
+
+// txn commits what fill does to the store and to the rows that are expected.
+func (sc *scenario) txn(fill func(*Txn, *shown)) {
+	x := sc.s.Begin(sc.db)
+	sc.point++
+	next := sc.c.acked.with(func(n *shown) {
+		fill(x, n)
+		n.point = fmt.Sprint(sc.point)
+	})
+	x.SetPoint([]byte(next.point))
+	sc.c.step(next, func() error { _, err := x.Commit(ctx); return err })
+}
+
+func (sc *scenario) maintain() {
+	sc.c.step(sc.c.acked, func() error { return sc.s.Maintain(ctx) })
+}
+
+func (sc *scenario) aborted() {
+	x := sc.s.Begin(sc.db)
+	next := sc.c.acked.with(func(*shown) {})
+	for i := range 4 {
+		sc.upsert(x, &next, "a", int64(i*50), int64(i*50+90))
+	}
+	require.NoError(sc.c.t, x.Abort())
+}
+
+func (sc *scenario) create(x *Txn, next *shown, name string) {
+	def := testTable(name)
+	id, err := x.CreateTable(def)
+	require.NoError(sc.c.t, err)
+	sc.tables[name], sc.defs[name], next.rows[name] = id, def, map[int64]row{}
+}
+
+func (sc *scenario) drop(x *Txn, next *shown, name string) {
+	require.NoError(sc.c.t, x.DropTable(sc.tables[name]))
+	delete(next.rows, name)
+}
+
+func (sc *scenario) truncate(x *Txn, next *shown, name string) {
+	require.NoError(sc.c.t, x.Truncate(sc.tables[name]))
+	next.rows[name] = map[int64]row{}
+}
+
+func (sc *scenario) widen(x *Txn, next *shown, name string) {
+	sc.defs[name] = widened(sc.defs[name])
+	require.NoError(sc.c.t, x.Alter(sc.tables[name], sc.defs[name]))
+	for id, r := range next.rows[name] {
+		r.more = 7
+		next.rows[name][id] = r
+	}
+}
+
+func (sc *scenario) some(name string, from, to int64) map[int64]row {
+	rows := map[int64]row{}
+	for id := from; id < to; id++ {
+		rows[id] = row{name: fmt.Sprint(name, sc.point), n: id}
+	}
+	return rows
+}
+
+func (sc *scenario) upsert(x *Txn, next *shown, name string, from, to int64) {
+	rows := sc.some(name, from, to)
+	require.NoError(sc.c.t, x.Apply(ctx, sc.tables[name], &Changes{Puts: rowsOf(sc.c.t, sc.defs[name], rows)}))
+	maps.Copy(next.rows[name], rows)
+}
+
+func (sc *scenario) remove(x *Txn, next *shown, name string, from, to int64) {
+	var ids []int64
+	for id := from; id < to; id++ {
+		ids = append(ids, id)
+		delete(next.rows[name], id)
+	}
+	require.NoError(sc.c.t, x.Apply(ctx, sc.tables[name], &Changes{Deletes: keysOf(sc.c.t, sc.defs[name], ids...)}))
+}
+
+func (sc *scenario) load(name string, from, to int64) {
+	l, err := sc.s.NewLoad(sc.tables[name])
+	require.NoError(sc.c.t, err)
+	rows := sc.some(name, from, to)
+	even, odd := map[int64]row{}, map[int64]row{}
+	for id, r := range rows {
+		if id%2 == 0 {
+			even[id] = r
+		} else {
+			odd[id] = r
+		}
+	}
+	for _, half := range []map[int64]row{even, odd} {
+		w := l.NewWriter()
+		require.NoError(sc.c.t, w.Add(ctx, rowsOf(sc.c.t, sc.defs[name], half)))
+		require.NoError(sc.c.t, w.Close(ctx))
+	}
+	require.NoError(sc.c.t, l.Finish(ctx))
+	sc.txn(func(x *Txn, next *shown) {
+		require.NoError(sc.c.t, x.SwapLoad(sc.tables[name], l))
+		next.rows[name] = rows
+	})
+}

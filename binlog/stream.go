@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -27,7 +28,8 @@ type Stream struct {
 // Open connects, checks that the source can serve what is asked for, and starts the stream. All its errors are *Error.
 //
 // ctx governs Open alone. When AutoPosition is set and the source lacks transactions of Start.Set the error is Rewound;
-// when it has purged some that are not in Start.Set, PurgedLogs. Both name them.
+// when it has purged some that are not in Start.Set, PurgedLogs. Both name them. Whether the source still has the history
+// that Start stands in, and not another one of the same names, is for VerifyLast to say: call it first.
 func Open(ctx context.Context, cfg Config) (*Stream, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -71,9 +73,9 @@ func (s *Stream) begin(ctx context.Context) error {
 	return nil
 }
 
-// commitWait is how many seconds a source is given to finish commits that we have read already: a transaction is sent
-// before it counts as executed.
-const commitWait = 10
+// commitWait is how long a source is given to finish commits that we have read already: a transaction is sent before it
+// counts as executed.
+const commitWait = 10 * time.Second
 
 // checkStart finds out whether the source can go on where we are. The server's own check sees only lost transactions
 // that bear its own UUID, and does not name purged ones in a form that can be read by a program.
@@ -93,7 +95,8 @@ func (s *Stream) checkStart(ctx context.Context) error {
 	if err != nil || missing.IsZero() {
 		return err
 	}
-	if _, err := s.link.row(ctx, fmt.Sprintf("SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", missing, commitWait)); err != nil {
+	wait := min(commitWait, s.cfg.DeadAfter/2).Seconds()
+	if _, err := s.link.row(ctx, fmt.Sprintf("SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %g)", missing, wait)); err != nil {
 		return err
 	}
 	if missing, err = s.link.notExecuted(ctx, s.cfg.Start.Set); err != nil || missing.IsZero() {

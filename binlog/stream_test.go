@@ -655,10 +655,9 @@ func TestVerifyLastOnAnotherServer(t *testing.T) {
 	purge(t, s)
 	wantClass(t, VerifyLast(timeout(t), cfg, last), UnknownIdentity)
 
+	cfg.Heartbeat, cfg.DeadAfter = 100*time.Millisecond, time.Second
 	cfg.Start.Set = here(t, s).Set.Add(gtid.GTID{Source: gtid.UUID{7}, Number: 3})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	_, err := Open(ctx, cfg)
+	_, err := Open(timeout(t), cfg)
 	if e := wantClass(t, err, Rewound); e.Missing.String() != "07000000-0000-0000-0000-000000000000:3" {
 		t.Errorf("missing %s", e.Missing)
 	}
@@ -753,6 +752,24 @@ func TestLoadDataAsStatement(t *testing.T) {
 	if got := story(t, next(t, stream)); !strings.HasPrefix(got, "rows; LOAD DATA LOCAL INFILE") {
 		t.Error(got)
 	}
+}
+
+func TestSocket(t *testing.T) {
+	s := shared(t)
+	cfg := config(t, s)
+	if err := s.DB(t, "").QueryRow("SELECT @@socket").Scan(&cfg.Socket); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(cfg.Socket, "/") {
+		cfg.Socket = s.DataDir() + "/" + cfg.Socket
+	}
+	if _, err := os.Stat(cfg.Socket); err != nil || s.DataDir() == "" {
+		t.Skip("the server's socket can not be reached")
+	}
+	cfg.Host, cfg.Port = "", 0
+	stream := open(t, cfg)
+	s.Exec(t, "t", "CREATE TABLE a (id INT PRIMARY KEY)")
+	wantStories(t, stream, "ddl; CREATE TABLE a (id INT PRIMARY KEY)")
 }
 
 func TestGTIDsOff(t *testing.T) {

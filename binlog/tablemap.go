@@ -133,6 +133,8 @@ func (col *mapColumn) parseMeta(c *cursor) error {
 		col.prec, col.scale = int(c.u8()), int(c.u8())
 	case typeString:
 		col.parseStringMeta(c.u8(), c.u8())
+	case typeTimestamp, typeTime, typeDateTime:
+		return errors.New("it has the storage format of MySQL 5.5; rebuild the table on the source with ALTER TABLE .. FORCE")
 	default:
 		return fmt.Errorf("binlog column type %d is not supported", col.typ)
 	}

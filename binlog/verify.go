@@ -59,6 +59,9 @@ func (v *verifier) unknown(format string, args ...any) error {
 
 func (v *verifier) byPosition(ctx context.Context) error {
 	if err := v.checkFile(ctx); err != nil {
+		if ClassOf(err) == UnknownIdentity && !v.id.GTID.IsZero() {
+			return v.byGTID(ctx)
+		}
 		return err
 	}
 	found, err := v.read(ctx, dump{nonBlock: true, pos: v.id.Start})
@@ -97,7 +100,11 @@ func (v *verifier) checkFile(ctx context.Context) error {
 	}
 	older, newer := false, false
 	for _, r := range rows {
-		switch c := (gtid.Position{File: r[0]}).Compare(gtid.Position{File: v.id.Start.File}); {
+		file := gtid.Position{File: r[0]}
+		if !file.SameSeries(v.id.Start) {
+			return v.unknown("the source names its binlog files in another way than when the last transaction was read")
+		}
+		switch c := file.Compare(gtid.Position{File: v.id.Start.File}); {
 		case c == 0:
 			return nil
 		case c < 0:

@@ -29,18 +29,21 @@ type logWriter struct {
 func newLog(checksum bool) *logWriter {
 	w := &logWriter{checksum: checksum}
 	w.buf.Write(fileMagic[:])
+	return w.format(1)
+}
+
+// format writes a format description; created is not 0 in the first file after a start of the server.
+func (w *logWriter) format(created uint32) *logWriter {
 	body := binary.LittleEndian.AppendUint16(nil, 4)
 	body = append(body, make([]byte, 50)...)
-	body = append(binary.LittleEndian.AppendUint32(body, 1), headerSize)
+	body = append(binary.LittleEndian.AppendUint32(body, created), headerSize)
 	post := make([]byte, evGTIDTagged)
 	post[evQuery-1], post[evTableMap-1], post[evWriteRows-1] = 13, 8, 10
 	body = append(body, post...)
-	if checksum {
-		w.event(evFormatDescription, append(body, checksumCRC32))
-	} else {
-		w.event(evFormatDescription, append(body, 0, 0, 0, 0, 0))
+	if w.checksum {
+		return w.event(evFormatDescription, append(body, checksumCRC32))
 	}
-	return w
+	return w.event(evFormatDescription, append(body, 0, 0, 0, 0, 0))
 }
 
 func rawEvent(typ eventType, body []byte, end uint32) []byte {
@@ -197,6 +200,7 @@ func TestOutOfPlace(t *testing.T) {
 		"a map outlives its statement":      {begin(newLog(true)).event(evTableMap, tableMapBody(9)).event(evWriteRows, rowsBody(9, "x")).event(evWriteRows, rowsBody(9, "x")), Corrupt},
 		"XID outside a transaction":         {newLog(true).event(evGTID, gtidBody(1)).event(evXID, xidBody()), Corrupt},
 		"a GTID in a transaction":           {begin(newLog(true)).event(evGTID, gtidBody(2)), Corrupt},
+		"a new file in a transaction":       {begin(newLog(true)).format(0), Corrupt},
 		"BEGIN in a transaction":            {begin(newLog(true)).event(evQuery, queryBody("BEGIN")), Corrupt},
 		"a payload without a GTID":          {newLog(true).event(evTransactionPayload, payloadBody(t)), Corrupt},
 		"an empty payload":                  {newLog(true).event(evGTID, gtidBody(1)).event(evTransactionPayload, payloadBody(t)), Corrupt},
@@ -220,6 +224,21 @@ func TestCrashedSourceLeavesHalfATransaction(t *testing.T) {
 	got, err := readLog(t, log)
 	if !errors.Is(err, io.EOF) || strings.Join(got, "|") != strings.Join(sampleStories, "|") {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// EXACT-08: a sign of life that comes inside a transaction moves nothing.
+func TestNoProgressInsideATransaction(t *testing.T) {
+	w := newLog(true).event(evHeartbeat, []byte("binlog.000001")).event(evGTID, gtidBody(1)).event(evQuery, queryBody("BEGIN"))
+	w.event(evHeartbeat, []byte("binlog.000001")).event(evXID, xidBody()).event(evHeartbeat, []byte("binlog.000001"))
+	r, err := newFileReader(bytes.NewReader(w.buf.Bytes()), "binlog.000001", Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []Kind{Progress, Empty, Progress} {
+		if tx, err := r.next(); err != nil || tx.Kind != want {
+			t.Fatalf("%v, %v, want %s", tx, err, want)
+		}
 	}
 }
 

@@ -117,8 +117,6 @@ func (t *translator) extreme(name string, x expr) (expr, error) {
 			out.sql = fmt.Sprintf("arg_%s(%s, %s)", name, x.sql, key)
 			return out, nil
 		}
-	case x.typ.isYear():
-		out.typ.Zerofill = x.typ.Zerofill
 	}
 	out.sql = name + "(" + x.sql + ")"
 	return out, nil
@@ -192,7 +190,7 @@ func (t *translator) groupConcat(in *env, n *ast.AggregateFuncExpr, args []expr)
 	if sep.lit == nil {
 		return sep, unsupported("GROUP_CONCAT with a SEPARATOR that is no constant")
 	}
-	ts, c, err := t.texts("group_concat", args[:last]...)
+	ts, c, err := t.texts("", args[:last]...)
 	if err != nil {
 		return sep, err
 	}
@@ -203,12 +201,10 @@ func (t *translator) groupConcat(in *env, n *ast.AggregateFuncExpr, args []expr)
 	for i := range ts {
 		parts[i] = ts[i].sql
 	}
-	value := strings.Join(parts, " || ")
-	order, err := t.concatOrder(in, n, ts, c)
+	joined, err := t.joinedTexts(in, n, args[:last], parts, c, quoteText(sep.lit.Text))
 	if err != nil {
 		return sep, err
 	}
-	joined := fmt.Sprintf("string_agg(%s%s, %s%s)", distinctWord(n.Distinct), value, quoteText(sep.lit.Text), order)
 	out := expr{typ: textType(t.session.GroupConcatMaxLen, c.coll, c.coer), phys: phys{k: physText}, ascii: c.ascii && isASCII(sep.lit.Text)}
 	out.typ.Nullable = true
 	out.typ.Field = mysql.TypeBlob
@@ -216,34 +212,64 @@ func (t *translator) groupConcat(in *env, n *ast.AggregateFuncExpr, args []expr)
 	return out, nil
 }
 
-func (t *translator) concatOrder(in *env, n *ast.AggregateFuncExpr, ts []expr, c collated) (string, error) {
+func (t *translator) joinedTexts(in *env, n *ast.AggregateFuncExpr, args []expr, parts []string, c collated, sep string) (string, error) {
+	if n.Distinct && len(args) == 1 {
+		return t.distinctConcat(in, n, args[0], c, sep)
+	}
 	if n.Distinct {
-		if len(ts) != 1 || !(c.coll.Binary && !c.coll.PadSpace) && ts[0].typ.Coercibility != Numeric {
-			return "", unsupported("GROUP_CONCAT(DISTINCT ...) over text that is not compared bytewise")
+		return "", unsupported("GROUP_CONCAT(DISTINCT ...) over several values")
+	}
+	order, err := t.concatOrder(in, n)
+	return fmt.Sprintf("string_agg(%s, %s%s)", strings.Join(parts, " || "), sep, orderSQL(order)), err
+}
+
+// distinctConcat joins the distinct values of one argument, in their own order where they are ordered by themselves.
+// Without ORDER BY the order is open; it is that of the values.
+func (t *translator) distinctConcat(in *env, n *ast.AggregateFuncExpr, x expr, c collated, sep string) (string, error) {
+	key, plain, err := x.finish().groupSQL()
+	if err != nil {
+		return "", err
+	}
+	if !plain {
+		return "", unsupported("GROUP_CONCAT(DISTINCT ...) over text that is not compared bytewise")
+	}
+	order := direction(false)
+	if n.Order != nil {
+		items, err := t.concatOrder(in, n)
+		if err != nil {
+			return "", err
 		}
+		if len(items) != 1 || items[0].sql != key {
+			return "", unsupported("GROUP_CONCAT(DISTINCT ...) ordered by something else")
+		}
+		order = direction(items[0].desc)
 	}
-	if n.Order == nil {
-		return "", nil
-	}
-	if n.Distinct {
-		return "", unsupported("GROUP_CONCAT(DISTINCT ... ORDER BY ...)")
-	}
+	v := x.finish()
+	v.sql, v.col, v.utc, v.key, v.ragged = "v", nil, "", "", ""
+	return fmt.Sprintf("array_to_string(list_transform(list(DISTINCT %[1]s ORDER BY %[1]s%[2]s) FILTER (WHERE %[1]s IS NOT NULL), lambda v: %[3]s), %[4]s)",
+		key, order, t.text(v).sql, sep), nil
+}
+
+func (t *translator) concatOrder(in *env, n *ast.AggregateFuncExpr) ([]orderItem, error) {
 	var items []orderItem
+	if n.Order == nil {
+		return nil, nil
+	}
 	for _, item := range n.Order.Items {
 		if _, ok := item.Expr.(*ast.PositionExpr); ok {
-			return "", unsupported("a position in ORDER BY of GROUP_CONCAT")
+			return nil, unsupported("a position in ORDER BY of GROUP_CONCAT")
 		}
 		x, err := t.expr(in, item.Expr)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		key, err := x.finish().sortSQL()
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		items = append(items, orderItem{sql: key, desc: item.Desc})
 	}
-	return orderSQL(items), nil
+	return items, nil
 }
 
 // bitAggregate: over no rows the neutral element.

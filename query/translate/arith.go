@@ -36,7 +36,7 @@ func (t *translator) arithmetic(op opcode.Op, x, y expr) (expr, error) {
 	case op == opcode.Div:
 		r, err = divide(x, y)
 	case x.typ.Kind == KindDecimal || y.typ.Kind == KindDecimal:
-		r, err = decimalArithmetic(op, x, y)
+		r, err = t.decimalArithmetic(op, x, y)
 	default:
 		r = t.intArithmetic(op, x, y)
 	}
@@ -94,7 +94,7 @@ func (t *translator) intArithmetic(op opcode.Op, x, y expr) expr {
 	return out
 }
 
-func decimalArithmetic(op opcode.Op, x, y expr) (expr, error) {
+func (t *translator) decimalArithmetic(op opcode.Op, x, y expr) (expr, error) {
 	x, y = x.decimal(), y.decimal()
 	a, b := x.typ, y.typ
 	ai, bi := a.integerDigits(), b.integerDigits()
@@ -116,20 +116,50 @@ func decimalArithmetic(op opcode.Op, x, y expr) (expr, error) {
 		y.sql = "nullif(" + y.sql + ", 0)"
 	}
 	ty.Unsigned = a.Unsigned && b.Unsigned
+	if t.session.WideDecimals && exactDigits(op, x.phys, y.phys) > shortDecimal {
+		x = x.wide(shortDecimal + 1)
+	}
 	return expr{sql: fmt.Sprintf("(%s %s %s)", x.sql, sign, y.sql), typ: ty, phys: decimalResult(op, x.phys, y.phys)}, nil
+}
+
+// shortDecimal is the number of digits that DuckDB keeps in 64 bits. An operation over two such numbers gives one again,
+// with an error where it overflows, unless a side is wider.
+const shortDecimal = 18
+
+// wide gives a DECIMAL at least p digits.
+func (x expr) wide(p int) expr {
+	if x.phys.k == physDecimal && x.phys.p < p {
+		x.phys.p = min(p, maxDuckDecimal)
+		x.sql, x.lit = fmt.Sprintf("CAST(%s AS %s)", x.sql, x.phys), nil
+	}
+	return x
+}
+
+// exactDigits is the number of digits that any result of the operation fits in.
+func exactDigits(op opcode.Op, x, y phys) int {
+	if op == opcode.Mul {
+		return x.p + y.p
+	}
+	s := max(x.s, y.s)
+	return max(x.p-x.s, y.p-y.s) + s + 1
 }
 
 // decimalResult is the type that DuckDB gives to the operation.
 func decimalResult(op opcode.Op, x, y phys) phys {
-	if op == opcode.Mul {
-		return phys{k: physDecimal, p: min(x.p+y.p, maxDuckDecimal), s: x.s + y.s}
+	out := phys{k: physDecimal, p: exactDigits(op, x, y), s: max(x.s, y.s)}
+	switch op {
+	case opcode.Mul:
+		out.s = x.s + y.s
+	case opcode.Mod:
+		out.p--
+		return phys{k: physDecimal, p: min(out.p, maxDuckDecimal), s: out.s}
 	}
-	s := max(x.s, y.s)
-	p := max(x.p-x.s, y.p-y.s) + s
-	if op != opcode.Mod {
-		p++
+	limit := maxDuckDecimal
+	if x.p <= shortDecimal && y.p <= shortDecimal {
+		limit = max(shortDecimal, out.s)
 	}
-	return phys{k: physDecimal, p: min(p, maxDuckDecimal), s: s}
+	out.p = min(out.p, limit)
+	return out
 }
 
 // decimal makes an integer a DECIMAL of scale 0.
@@ -180,7 +210,7 @@ func (p phys) scale() int {
 // quotient gives x / y with the given scale, by integer division: exact, cut off or rounded half away from zero.
 func quotient(x, y expr, scale int, round bool) expr {
 	shift := scale + y.phys.scale() - x.phys.scale()
-	digits := x.digits() + max(shift, 0) + 1
+	digits := max(x.digits()+max(shift, 0), y.digits()+max(-shift, 0)) + 1
 	num, den := x.unscaled(digits), y.unscaled(digits)
 	if shift > 0 {
 		num = fmt.Sprintf("(%s * %s)", num, pow10(shift, digits))
@@ -189,14 +219,17 @@ func quotient(x, y expr, scale int, round bool) expr {
 	}
 	q := fmt.Sprintf("(%s // nullif(%s, 0))", num, den)
 	if round {
-		q = rounded(num, den)
+		q = rounded(num, den, digits)
 	}
 	return scaled(q, x.digits()+max(shift, 0)+1, scale)
 }
 
-// rounded divides integers and rounds half away from zero; the remainder is compared so that nothing overflows.
-func rounded(num, den string) string {
-	return fmt.Sprintf("(%[1]s // nullif(%[2]s, 0) + CASE WHEN abs(%[1]s %% nullif(%[2]s, 0)) >= abs(%[2]s) - abs(%[1]s %% nullif(%[2]s, 0)) THEN sign(%[1]s) * sign(%[2]s) ELSE 0 END)", num, den)
+// rounded divides integers and rounds half away from zero.
+func rounded(num, den string, digits int) string {
+	if digits > shortDecimal {
+		return fmt.Sprintf("tm_div(%s, %s)", num, den)
+	}
+	return fmt.Sprintf("(%[1]s // nullif(%[2]s, 0) + CASE WHEN 2 * abs(%[1]s %% nullif(%[2]s, 0)) >= abs(%[2]s) THEN sign(%[1]s) * sign(%[2]s) ELSE 0 END)", num, den)
 }
 
 // digits is the number of digits a number may have.
@@ -215,11 +248,14 @@ func (x expr) digits() int {
 // unscaled gives a number's digits as an integer: a DECIMAL(p,s) times 10^s. Up to 18 digits it is a BIGINT.
 func (x expr) unscaled(digits int) string {
 	target := "HUGEINT"
-	if digits <= 18 && x.digits() <= 18 {
+	if digits <= shortDecimal {
 		target = "BIGINT"
 	}
 	sql := x.sql
 	if s := x.phys.scale(); s > 0 {
+		if x.phys.p+s+1 > shortDecimal {
+			sql = x.wide(shortDecimal + 1).sql
+		}
 		sql = fmt.Sprintf("(%s * CAST(1%s AS DECIMAL(%d,0)))", sql, strings.Repeat("0", s), s+1)
 	}
 	return fmt.Sprintf("CAST(%s AS %s)", sql, target)
@@ -227,7 +263,7 @@ func (x expr) unscaled(digits int) string {
 
 func pow10(n, digits int) string {
 	target := "HUGEINT"
-	if digits <= 18 {
+	if digits <= shortDecimal {
 		target = "BIGINT"
 	}
 	return "CAST(1" + strings.Repeat("0", n) + " AS " + target + ")"
@@ -239,8 +275,11 @@ func scaled(sql string, digits, s int) expr {
 	if s == 0 {
 		return expr{sql: fmt.Sprintf("CAST(%s AS %s)", sql, p), phys: p}
 	}
+	if p.p > shortDecimal && p.p-s <= shortDecimal {
+		p.p = max(p.p, shortDecimal+1+s)
+	}
 	unit := fmt.Sprintf("CAST(0.%s1 AS DECIMAL(%d,%d))", strings.Repeat("0", s-1), s, s)
-	return expr{sql: fmt.Sprintf("(CAST(%s AS DECIMAL(%d,0)) * %s)", sql, p.p-s, unit), phys: p}
+	return expr{sql: fmt.Sprintf("CAST(CAST(%s AS DECIMAL(%d,0)) * %s AS %s)", sql, p.p-s, unit, p), phys: p}
 }
 
 // intDiv translates DIV: the integer part of the quotient.

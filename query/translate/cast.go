@@ -61,8 +61,11 @@ func (t *translator) castSigned(x expr) (expr, error) {
 }
 
 func (t *translator) castUnsigned(x expr) (expr, error) {
-	if x.typ.Kind == KindDecimal || x.typ.Kind == KindDouble || x.typ.Kind == KindString && x.lit == nil && !x.typ.isEnum() && !x.typ.isSet() {
+	if x.typ.Kind == KindDecimal || x.typ.Kind == KindDouble {
 		return x, unsupported("CAST(... AS UNSIGNED) of a value that is no integer")
+	}
+	if x.typ.isText() && !x.typ.isEnum() && !x.typ.isSet() {
+		return expr{sql: "tm_str_to_uint(" + x.sql + ")", typ: unsignedType(), phys: phys{k: physUint64}}, nil
 	}
 	b, err := t.bits(x)
 	return expr{sql: b, typ: unsignedType(), phys: phys{k: physUint64}}, err
@@ -187,4 +190,27 @@ func (t *translator) temporal(x expr) (expr, error) {
 		return temporalLiteral(v)
 	}
 	return x, unsupported("text or a number that is no constant as a date")
+}
+
+// convertUsing translates CONVERT(x USING charset).
+func (t *translator) convertUsing(e *env, n *ast.FuncCallExpr) (expr, error) {
+	if len(n.Args) != 2 {
+		return expr{}, errWrongParamCount("CONVERT")
+	}
+	v, ok, err := t.constant(n.Args[1])
+	if err != nil || !ok {
+		return expr{}, unsupported("this form of CONVERT")
+	}
+	x, err := t.expr(e, n.Args[0])
+	if err != nil {
+		return x, err
+	}
+	def, ok := defaultCollations[strings.ToLower(v.Text)]
+	if !ok || !isUnicode(v.Text) || x.typ.isBytes() {
+		return x, unsupported("conversion to character set %s", v.Text)
+	}
+	s := t.text(x)
+	s.typ.Collation, s.typ.Coercibility, s.typ.Field, s.typ.Elements = t.effective(collationByName(def)), Implicit, mysql.TypeVarString, nil
+	s.col, s.key, s.lit = nil, "", nil
+	return s, nil
 }

@@ -100,7 +100,7 @@ func superset(a, b string) bool {
 }
 
 // mixCollations finds the collation in which strings are compared or joined by MySQL's coercibility rules. ok is false
-// when MySQL refuses the mix (error 1267). ascii tells that the string has only ASCII characters.
+// when MySQL refuses the mix (error 1267). A result of coercibility None can be joined and shown, not compared.
 func mixCollations(a, b collated) (c collated, ok bool) {
 	switch {
 	case a.coll == b.coll:
@@ -147,7 +147,7 @@ func mixSameCharset(a, b collated) (collated, bool) {
 	case b.coll.Binary:
 		return b, true
 	}
-	return collated{coll: binaryCollationOf(a.coll.Charset), coer: None}, false
+	return collated{coll: binaryCollationOf(a.coll.Charset), coer: None}, true
 }
 
 // mixCharsets: a pure ASCII string takes the other side's collation when that is as strong; a Unicode side takes the

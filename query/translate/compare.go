@@ -255,11 +255,7 @@ func temporalConstant(x, y expr) (expr, error) {
 		return y, unsupported("comparing %s with this constant", kind)
 	}
 	if x.typ.Kind == KindTime {
-		c, err := temporalLiteral(Value{Kind: TimeValue, Text: s})
-		if err != nil {
-			return y, unsupported("the constant '%s' compared with TIME", s)
-		}
-		return c, nil
+		return timeConstant(x, y, s)
 	}
 	d, ok := parseDateTime(s)
 	if !ok {
@@ -270,6 +266,18 @@ func temporalConstant(x, y expr) (expr, error) {
 		v.Kind = DateValue
 	}
 	return temporalLiteral(v)
+}
+
+// timeConstant reads a constant to compare with a TIME. MySQL rounds one with more decimals than the column has.
+func timeConstant(x, y expr, s string) (expr, error) {
+	if y.lit.Kind == IntValue && y.lit.Int >= 0 && y.lit.Int%100 < 60 && y.lit.Int/100%100 < 60 {
+		s = fmt.Sprintf("%d:%02d:%02d", y.lit.Int/10000, y.lit.Int/100%100, y.lit.Int%100)
+	}
+	c, err := temporalLiteral(Value{Kind: TimeValue, Text: s})
+	if err != nil || c.typ.Scale > x.typ.Scale {
+		return y, unsupported("the constant '%s' compared with TIME", s)
+	}
+	return c, nil
 }
 
 // compareRows translates (a, b) = (c, d) and the like by writing it out.
@@ -551,9 +559,6 @@ func (t *translator) like(e *env, n *ast.PatternLikeOrIlikeExpr) (expr, error) {
 }
 
 func (t *translator) likeSQL(x, y expr, c *Collation, n *ast.PatternLikeOrIlikeExpr) (string, error) {
-	if c == collationBinary {
-		return "", unsupported("LIKE over byte strings")
-	}
 	if !c.known {
 		return "", unsupported("LIKE by collation %s", c.Name)
 	}
@@ -565,6 +570,14 @@ func (t *translator) likeSQL(x, y expr, c *Collation, n *ast.PatternLikeOrIlikeE
 		escape = string(rune(n.Escape))
 	case t.session.SQLMode.NoBackslashEscapes:
 		escape = ""
+	}
+	if c == collationBinary {
+		a, err := x.bytes()
+		if err != nil {
+			return "", err
+		}
+		b, err := y.bytes()
+		return fmt.Sprintf("tm_like_bytes(%s, %s, %s, %d)", a, b, quoteText(escape), c.ID), err
 	}
 	if c.Binary && y.lit != nil && !strings.Contains(y.lit.Text, escape) {
 		return fmt.Sprintf("(%s LIKE %s)", x.sql, y.sql), nil

@@ -218,12 +218,15 @@ func intText(x expr) string {
 		return "CASE " + x.sql + " WHEN true THEN '1' WHEN false THEN '0' END"
 	case x.typ.Zerofill > 0:
 		s := "CAST(" + x.sql + " AS VARCHAR)"
-		return fmt.Sprintf("lpad(%s, greatest(length(%s), %d), '0')", s, s, x.typ.Zerofill)
+		return fmt.Sprintf("lpad(%s, CAST(greatest(length(%s), %d) AS INTEGER), '0')", s, s, x.typ.Zerofill)
 	}
 	return "CAST(" + x.sql + " AS VARCHAR)"
 }
 
 func decimalText(x expr) string {
+	if x.ragged != "" {
+		return x.ragged
+	}
 	x = x.finish()
 	if x.phys.k == physDecimalText {
 		return x.sql
@@ -232,6 +235,9 @@ func decimalText(x expr) string {
 }
 
 func doubleText(x expr) string {
+	if x.ragged != "" {
+		return x.ragged
+	}
 	if x.phys.k == physFloat {
 		return "tm_float_to_str(" + x.sql + ")"
 	}
@@ -254,7 +260,8 @@ func timeText(sql string, fsp int) string {
 	return "(CASE WHEN " + sql + " IS NOT NULL THEN " + s + " END)"
 }
 
-// texts converts values to strings and finds the collation in which they meet.
+// texts converts values to strings and finds the collation in which they meet. op is the comparison they are for; empty
+// where they are only joined, so that a conflict matters to what is done with the result.
 func (t *translator) texts(op string, xs ...expr) ([]expr, collated, error) {
 	out := make([]expr, len(xs))
 	var c collated
@@ -267,7 +274,7 @@ func (t *translator) texts(op string, xs ...expr) ([]expr, collated, error) {
 		}
 		mixed, ok := mixCollations(c, next)
 		if !ok || mixed.coer == None && op != "" {
-			return nil, c, errMixCollations2(out[0], out[i], op)
+			return nil, c, errMixCollations(out[0], out[i], op)
 		}
 		mixed.ascii = c.ascii && next.ascii
 		c = mixed
@@ -493,6 +500,9 @@ func (t *translator) mergeStrings(op string, xs []expr) (Type, phys, error) {
 	ts, c, err := t.texts("", xs...)
 	if err != nil {
 		return Type{}, phys{}, err
+	}
+	if op == "UNION" && c.coer == None {
+		return Type{}, phys{}, errorf(1271, "HY000", "Illegal mix of collations for operation 'UNION'")
 	}
 	length, blob := 0, false
 	for i := range ts {

@@ -279,6 +279,9 @@ func (t *translator) shiftDate(x expr, sign string, amount expr, unit ast.TimeUn
 	if !ok {
 		return x, unsupported("INTERVAL ... %s", strings.ToUpper(unit.String()))
 	}
+	if folded, ok := t.shiftedConstant(x, sign, amount, unit); ok {
+		return folded, nil
+	}
 	if !x.typ.temporal() {
 		return x, unsupported("date arithmetic over text or numbers; CAST(... AS DATE) or DATETIME works")
 	}
@@ -321,6 +324,46 @@ func (t *translator) shiftDate(x expr, sign string, amount expr, unit ast.TimeUn
 	return out, nil
 }
 
+// shiftedConstant computes the sum of a constant date and a constant interval. A date given as a string gives a string.
+func (t *translator) shiftedConstant(x expr, sign string, amount expr, unit ast.TimeUnitType) (expr, bool) {
+	if x.lit == nil || amount.lit == nil || amount.lit.Kind != IntValue || x.lit.Kind == TimeValue || unit == ast.TimeUnitMicrosecond {
+		return expr{}, false
+	}
+	d, ok := parseDateTime(x.lit.Text)
+	n := amount.lit.Int
+	if !ok || n > 1e6 || n < -1e6 {
+		return expr{}, false
+	}
+	if sign == "-" {
+		n = -n
+	}
+	u := intervalUnits[unit]
+	at := d.t.Add(time.Duration(n*u.micros/1e6) * time.Second)
+	if u.months > 0 {
+		at = addMonths(d.t, int(n*u.months))
+	}
+	if at.Year() < 1 || at.Year() > 9999 {
+		return expr{}, false
+	}
+	sum := civil{t: at, fsp: d.fsp, isDate: d.isDate && u.micros%dayMicros == 0}
+	v := Value{Kind: DateTimeValue, Text: sum.text()}
+	switch {
+	case x.lit.Kind == TextValue:
+		return t.textLiteral(sum.text()), true
+	case sum.isDate:
+		v.Kind = DateValue
+	}
+	out, err := temporalLiteral(v)
+	return out, err == nil
+}
+
+// addMonths keeps the day of the month, or takes the month's last day.
+func addMonths(at time.Time, n int) time.Time {
+	first := time.Date(at.Year(), at.Month()+time.Month(n), 1, at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC)
+	last := first.AddDate(0, 1, -1).Day()
+	return first.AddDate(0, 0, min(at.Day(), last)-1)
+}
+
 // unitCall translates functions whose first argument is a unit of time.
 func (t *translator) unitCall(e *env, n *ast.FuncCallExpr) (expr, error) {
 	u, ok := n.Args[0].(*ast.TimeUnitExpr)
@@ -360,6 +403,14 @@ func (t *translator) extract(e *env, unit ast.TimeUnitType, args []expr) (expr, 
 	return x, err
 }
 
+// monthsBetween counts whole months: one is whole when the day and time of day are reached again.
+func monthsBetween(a, b string) string {
+	month := func(x string) string { return fmt.Sprintf("(CAST(year(%[1]s) AS BIGINT) * 12 + month(%[1]s))", x) }
+	rest := func(x string) string { return fmt.Sprintf("(epoch_us(%[1]s) - epoch_us(date_trunc('month', %[1]s)))", x) }
+	return fmt.Sprintf("(%s - %s + CASE WHEN %[3]s >= %[4]s AND %[5]s < %[6]s THEN -1 WHEN %[3]s < %[4]s AND %[5]s > %[6]s THEN 1 ELSE 0 END)",
+		month(b), month(a), b, a, rest(b), rest(a))
+}
+
 // timestampDiff counts whole units between two moments, cut towards zero.
 func (t *translator) timestampDiff(unit ast.TimeUnitType, args []expr) (expr, error) {
 	u, ok := intervalUnits[unit]
@@ -382,7 +433,7 @@ func (t *translator) timestampDiff(unit ast.TimeUnitType, args []expr) (expr, er
 	}
 	sql := fmt.Sprintf("((epoch_us(%s) - epoch_us(%s)) // %d)", sides[1], sides[0], u.micros)
 	if u.months > 0 {
-		sql = fmt.Sprintf("(datesub('month', %s, %s) // %d)", sides[0], sides[1], u.months)
+		sql = fmt.Sprintf("(%s // %d)", monthsBetween(sides[0], sides[1]), u.months)
 	}
 	out := bigintResult("CAST("+sql+" AS BIGINT)", 21, args...)
 	out.typ.Nullable = true

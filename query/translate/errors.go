@@ -79,7 +79,7 @@ func errDerivedNeedsAlias() error {
 	return errorf(1248, "42000", "Every derived table must have its own alias")
 }
 
-func errMixCollations2(a, b expr, op string) error {
+func errMixCollations(a, b expr, op string) error {
 	return errorf(1267, "HY000", "Illegal mix of collations (%s,%s) and (%s,%s) for operation '%s'",
 		a.typ.Collation.Name, a.typ.Coercibility, b.typ.Collation.Name, b.typ.Coercibility, op)
 }

@@ -25,6 +25,9 @@ type expr struct {
 	key string
 	// overflows tells a DOUBLE that may be infinite, where MySQL has an error.
 	overflows bool
+	// ragged is the text of a number that MySQL prints with the digits of the branch it comes from, not with those of its
+	// type: the outcome of IF and CASE. Empty: the number prints as its type says.
+	ragged string
 	// ascii tells a text that certainly has only ASCII characters.
 	ascii bool
 }
@@ -147,6 +150,9 @@ func (t *translator) value(n *driver.ValueExpr) (expr, error) {
 	x, err := t.literalExpr(v)
 	if err != nil {
 		return expr{}, err
+	}
+	if v.Kind == HexValue {
+		x.typ.Unsigned = n.Type.GetFlag()&mysql.UnsignedFlag != 0
 	}
 	if v.Kind == IntValue && n.Type.GetFlag()&mysql.IsBooleanFlag != 0 {
 		x.typ.Length = 1

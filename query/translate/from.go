@@ -185,7 +185,7 @@ func (t *translator) queryRelation(q *query, names []string, as string) *relatio
 	r := &relation{scope: scope{sources: []*source{src}}}
 	for i := range q.columns {
 		x := q.columns[i].e
-		c := &column{name: names[i], typ: x.typ, phys: x.phys, sql: fmt.Sprintf("%s.c%d", src.alias, i+1), src: src}
+		c := &column{name: names[i], typ: x.typ, phys: x.phys, ragged: x.ragged, sql: fmt.Sprintf("%s.c%d", src.alias, i+1), src: src}
 		if c.typ.Kind == KindString && c.typ.Coercibility > Implicit || c.typ.Kind == KindNull {
 			c.typ.Coercibility = Implicit
 		}

@@ -59,6 +59,9 @@ func (t *translator) call(e *env, n *ast.FuncCallExpr) (expr, error) {
 // expressions (units of time, directions).
 func (t *translator) specialCall(e *env, n *ast.FuncCallExpr) (x expr, done bool, err error) {
 	switch n.FnName.L {
+	case "convert":
+		x, err = t.convertUsing(e, n)
+		return x, true, err
 	case "trim":
 		x, err = t.trim(e, n)
 		return x, true, err

@@ -40,6 +40,7 @@ func (g *grouping) sql() string {
 // value gives the key's value within its group.
 func (k *groupKey) value() expr {
 	x := k.e
+	x.ragged = ""
 	if !k.plain {
 		x.sql = "first(" + x.sql + ")"
 		x.key = k.sql

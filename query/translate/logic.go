@@ -75,8 +75,41 @@ func (t *translator) branches(op string, conds []string, results []expr) (expr, 
 	if p.k == physNull {
 		out.sql = "NULL"
 	}
+	if unevenScales(ty, results) {
+		out.ragged = t.raggedText(ty, conds, results)
+	}
 	return out, nil
 }
+
+// unevenScales tells branches of which some print with other digits than the merged type has.
+func unevenScales(ty Type, results []expr) bool {
+	for i := range results {
+		r := &results[i]
+		uneven := ty.Kind == KindDecimal && r.typ.Scale != ty.Scale || ty.Kind == KindDouble && r.typ.Kind == KindDecimal
+		if numericKind(r.typ.Kind) && (uneven || r.ragged != "") {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *translator) raggedText(ty Type, conds []string, results []expr) string {
+	if ty.Kind == KindDouble {
+		return unprintable
+	}
+	var b strings.Builder
+	for i, r := range results {
+		if i < len(conds) {
+			b.WriteString(" WHEN " + conds[i] + " THEN " + t.text(r).sql)
+		} else {
+			b.WriteString(" ELSE " + t.text(r).sql)
+		}
+	}
+	return "(CASE" + b.String() + " END)"
+}
+
+// unprintable stands where the digits that MySQL prints depend on how it runs the query.
+const unprintable = "error('This version of Tidemark does not support printing IF or CASE over numbers of different scales here')"
 
 func allASCII(xs []expr) bool {
 	for i := range xs {

@@ -72,7 +72,7 @@ func (x *expr) format() Format {
 		return FormatNull
 	case x.typ.isBit():
 		return FormatBit
-	case x.typ.isYear():
+	case x.typ.isYear() && x.typ.Zerofill > 0:
 		return FormatYear
 	}
 	switch x.phys.k {
@@ -125,8 +125,8 @@ func (t *Type) field() field.Field {
 	case t.Field == mysql.TypeBlob || t.Field == mysql.TypeJSON:
 		f.Flags |= field.BlobFlag
 	}
-	if t.isYear() {
-		f.Flags |= field.Unsigned | field.Zerofill
+	if t.Zerofill > 0 {
+		f.Flags |= field.Zerofill
 	}
 	return f
 }

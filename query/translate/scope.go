@@ -18,6 +18,8 @@ type column struct {
 	// sql names the column in DuckDB's text.
 	sql string
 	src *source
+	// ragged is that of the expression of a derived table's column.
+	ragged string
 	// def is the table's column; nil for a derived one.
 	def *schema.Column
 }
@@ -199,7 +201,7 @@ func (t *translator) columnExpr(e *env, c *column) (expr, error) {
 				c.src.name, c.name)
 		}
 	}
-	x := expr{sql: c.sql, typ: c.typ, phys: c.phys, col: c}
+	x := expr{sql: c.sql, typ: c.typ, phys: c.phys, col: c, ragged: c.ragged}
 	if c.def != nil && c.def.Type == schema.Timestamp {
 		x.utc = c.sql
 		x.sql = t.shiftFromUTC(c.sql)

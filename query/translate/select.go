@@ -309,9 +309,33 @@ func (b *block) readOutput() error {
 		if err != nil {
 			return err
 		}
-		b.out = append(b.out, outColumn{name: f.name, e: x.finish()})
+		if x, err = b.printed(x.finish()); err != nil {
+			return err
+		}
+		b.out = append(b.out, outColumn{name: f.name, e: x})
 	}
 	return nil
+}
+
+// printed settles the form of a value that leaves the block. Numbers whose digits vary print as they are where MySQL
+// computes them while it sends the row; a temporary table gives them the digits of their type, and whether it uses
+// one is its own choice.
+func (b *block) printed(x expr) (expr, error) {
+	if x.phys.k != physNull && x.col == nil {
+		x.sql = fmt.Sprintf("CAST(%s AS %s)", x.sql, x.phys) // DuckDB forgets the type of a constant NULL
+	}
+	if x.ragged == "" {
+		return x, nil
+	}
+	if b.place == queryNested {
+		x.ragged = unprintable
+		return x, nil
+	}
+	if x.ragged == unprintable || b.group != nil || b.n.Distinct || len(b.env.scope.sources) > 1 {
+		return x, unsupported("IF or CASE over numbers of different scales in the select list; CAST the branches to one type")
+	}
+	x.sql, x.phys = x.ragged, phys{k: physDecimalText}
+	return x, nil
 }
 
 // fieldExpr translates a select item for the place e.

@@ -33,36 +33,90 @@ func (t *translator) setOperation(n *ast.SetOprStmt, outer *env) (*query, error)
 	return q, nil
 }
 
-// setList folds the parts. INTERSECT binds more tightly than UNION and EXCEPT.
+// setList folds the parts. Their columns meet in types merged over all parts, named by the first. INTERSECT binds more
+// tightly than UNION and EXCEPT.
 func (t *translator) setList(list *ast.SetOprSelectList, e *env) (*query, error) {
 	if list.With != nil {
 		return nil, unsupported("WITH inside of a set operation")
 	}
-	var parts []*query
-	var ops []ast.SetOprType
+	parts := make([]*query, len(list.Selects))
+	ops := make([]ast.SetOprType, len(list.Selects))
 	for i, node := range list.Selects {
-		q, op, err := t.setPart(node, e)
-		if err != nil {
+		var err error
+		if parts[i], ops[i], err = t.setPart(node, e); err != nil {
 			return nil, err
 		}
-		if i > 0 && (op == ast.Intersect || op == ast.IntersectAll) {
-			last := len(parts) - 1
-			if parts[last], err = t.combine(parts[last], q, op); err != nil {
+	}
+	if err := t.unify(parts); err != nil {
+		return nil, err
+	}
+	return t.fold(parts, ops)
+}
+
+func (t *translator) fold(parts []*query, ops []ast.SetOprType) (*query, error) {
+	var err error
+	var terms []*query
+	var between []ast.SetOprType
+	for i, p := range parts {
+		if i > 0 && (ops[i] == ast.Intersect || ops[i] == ast.IntersectAll) {
+			last := len(terms) - 1
+			if terms[last], err = t.combine(terms[last], p, ops[i]); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		parts = append(parts, q)
-		ops = append(ops, op)
+		terms, between = append(terms, p), append(between, ops[i])
 	}
-	q := parts[0]
-	for i, p := range parts[1:] {
-		var err error
-		if q, err = t.combine(q, p, ops[i+1]); err != nil {
+	q := terms[0]
+	for i, p := range terms[1:] {
+		if q, err = t.combine(q, p, between[i+1]); err != nil {
 			return nil, err
 		}
 	}
 	return q, nil
+}
+
+// unify converts the columns of all parts to the types in which they meet.
+func (t *translator) unify(parts []*query) error {
+	if len(parts) == 1 {
+		return nil
+	}
+	n := len(parts[0].columns)
+	items := make([][]string, len(parts))
+	aliases := make([]string, len(parts))
+	for i, p := range parts {
+		if len(p.columns) != n {
+			return errWrongColumnCountInSelect()
+		}
+		aliases[i] = t.alias("u")
+	}
+	columns := make([]outColumn, n)
+	for c := range n {
+		xs := make([]expr, len(parts))
+		for i, p := range parts {
+			xs[i] = unionSide(p.columns[c].e, aliases[i], c)
+		}
+		ty, ph, err := t.unionType(xs)
+		if err != nil {
+			return err
+		}
+		for i := range parts {
+			sql, err := t.as(xs[i], ty, ph)
+			if err != nil {
+				return err
+			}
+			items[i] = append(items[i], fmt.Sprintf("%s AS c%d", sql, c+1))
+		}
+		if ty.Kind == KindString && ty.Coercibility > Implicit {
+			ty.Coercibility = Implicit
+		}
+		columns[c] = outColumn{name: parts[0].columns[c].name, e: expr{sql: fmt.Sprintf("c%d", c+1), typ: ty, phys: ph}.finish()}
+	}
+	for i, p := range parts {
+		p.sql = fmt.Sprintf("SELECT %s FROM (%s) AS %s", strings.Join(items[i], ", "), p.sql, aliases[i])
+		p.columns = columns
+	}
+	return nil
 }
 
 func (t *translator) setPart(node ast.Node, e *env) (*query, ast.SetOprType, error) {
@@ -96,51 +150,24 @@ func opOf(op *ast.SetOprType) ast.SetOprType {
 	return *op
 }
 
-// combine makes one query of two: their columns meet in merged types, named by the first.
-func (t *translator) combine(a, b *query, op ast.SetOprType) (*query, error) {
-	if len(a.columns) != len(b.columns) {
-		return nil, errWrongColumnCountInSelect()
-	}
-	left, right := t.alias("u"), t.alias("u")
-	var ls, rs []string
-	out := &query{}
-	for i := range a.columns {
-		x, y := unionSide(a.columns[i].e, left, i), unionSide(b.columns[i].e, right, i)
-		ty, p, err := t.unionType(x, y)
-		if err != nil {
-			return nil, err
+// unionType is the merged type; JSON columns are refused.
+func (t *translator) unionType(xs []expr) (Type, phys, error) {
+	for i := range xs {
+		if xs[i].typ.Kind == KindJSON {
+			return Type{}, phys{}, unsupported("JSON values in a set operation")
 		}
-		l, err := t.as(x, ty, p)
-		if err != nil {
-			return nil, err
-		}
-		r, err := t.as(y, ty, p)
-		if err != nil {
-			return nil, err
-		}
-		ls = append(ls, fmt.Sprintf("%s AS c%d", l, i+1))
-		rs = append(rs, fmt.Sprintf("%s AS c%d", r, i+1))
-		out.columns = append(out.columns, outColumn{name: a.columns[i].name, e: expr{typ: ty, phys: p}.finish()})
 	}
-	l := fmt.Sprintf("SELECT %s FROM (%s) AS %s", strings.Join(ls, ", "), a.sql, left)
-	r := fmt.Sprintf("SELECT %s FROM (%s) AS %s", strings.Join(rs, ", "), b.sql, right)
-	return t.combined(out, l, r, op)
-}
-
-// unionType is the merged type; ENUM, SET and JSON columns stay what they are only among their equals, which are refused.
-func (t *translator) unionType(x, y expr) (Type, phys, error) {
-	if x.typ.Kind == KindJSON || y.typ.Kind == KindJSON {
-		return Type{}, phys{}, unsupported("JSON values in a set operation")
-	}
-	return t.merged("UNION", []expr{x, y})
+	return t.merged("UNION", xs)
 }
 
 func unionSide(x expr, alias string, i int) expr {
-	return expr{sql: fmt.Sprintf("%s.c%d", alias, i+1), typ: x.typ, phys: x.phys}
+	return expr{sql: fmt.Sprintf("%s.c%d", alias, i+1), typ: x.typ, phys: x.phys, ragged: x.ragged}
 }
 
-func (t *translator) combined(out *query, l, r string, op ast.SetOprType) (*query, error) {
-	all := fmt.Sprintf("(%s) UNION ALL (%s)", l, r)
+// combine makes one query of two whose columns have the same types.
+func (t *translator) combine(a, b *query, op ast.SetOprType) (*query, error) {
+	out := &query{columns: a.columns}
+	all := fmt.Sprintf("(%s) UNION ALL (%s)", a.sql, b.sql)
 	var err error
 	switch op {
 	case ast.UnionAll:
@@ -158,7 +185,7 @@ func (t *translator) combined(out *query, l, r string, op ast.SetOprType) (*quer
 		}
 	}
 	words := map[ast.SetOprType]string{ast.Intersect: "INTERSECT", ast.IntersectAll: "INTERSECT ALL", ast.Except: "EXCEPT", ast.ExceptAll: "EXCEPT ALL"}
-	out.sql = fmt.Sprintf("(%s) %s (%s)", l, words[op], r)
+	out.sql = fmt.Sprintf("(%s) %s (%s)", a.sql, words[op], b.sql)
 	return out, nil
 }
 

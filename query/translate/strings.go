@@ -53,6 +53,9 @@ func (t *translator) oneText(name string, x expr) (expr, collated, error) {
 	return s, c, nil
 }
 
+// comparing are the functions that compare their arguments by collation.
+var comparing = map[string]bool{"replace": true, "locate": true, "strcmp": true}
+
 // allTexts converts arguments to text in one collation.
 func (t *translator) allTexts(name string, xs []expr) ([]expr, collated, error) {
 	for i := range xs {
@@ -60,7 +63,11 @@ func (t *translator) allTexts(name string, xs []expr) ([]expr, collated, error) 
 			return nil, collated{}, unsupported("%s over BIT", name)
 		}
 	}
-	ts, c, err := t.texts(name, xs...)
+	op := ""
+	if comparing[name] {
+		op = name
+	}
+	ts, c, err := t.texts(op, xs...)
 	if err != nil {
 		return nil, c, err
 	}

@@ -14,20 +14,7 @@ func (t *translator) subquery(e *env, n ast.ExprNode) (*query, error) {
 	if !ok {
 		return nil, unsupported("this form of subquery")
 	}
-	if e.group != nil && e.aggs != aggInside && e.group.hasShownKeys() {
-		return t.query(s.Query, e.inner(), queryNested)
-	}
 	return t.query(s.Query, e.inner(), queryNested)
-}
-
-// hasShownKeys tells that some key is grouped by more than its value.
-func (g *grouping) hasShownKeys() bool {
-	for i := range g.keys {
-		if !g.keys[i].plain {
-			return true
-		}
-	}
-	return false
 }
 
 // scalarSubquery translates (SELECT ...) as a value: NULL when it has no row, an error when it has several.
@@ -42,7 +29,7 @@ func (t *translator) scalarSubquery(e *env, n *ast.SubqueryExpr) (expr, error) {
 	x := q.columns[0].e
 	ty := x.typ
 	ty.Nullable = true
-	return expr{sql: "(" + q.sql + ")", typ: ty, phys: x.phys}, nil
+	return expr{sql: "(" + q.sql + ")", typ: ty, phys: x.phys, ragged: x.ragged}, nil
 }
 
 func (t *translator) exists(e *env, n *ast.ExistsSubqueryExpr) (expr, error) {
@@ -127,6 +114,9 @@ func hasLimit(n ast.ExprNode) bool {
 
 // sides gives the texts of two values in the forms that a comparison brings them to.
 func (t *translator) sides(op string, x, y expr) (l, r string, err error) {
+	if x.typ.Kind == KindNull {
+		return "NULL", y.sql, nil
+	}
 	c, err := t.compare(op, x, y)
 	if err != nil {
 		return "", "", err

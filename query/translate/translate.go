@@ -59,6 +59,9 @@ type Session struct {
 	Collation string
 	// BinaryCollation is tidemark_collation = 'binary': all text compares by its bytes.
 	BinaryCollation bool
+	// WideDecimals computes decimals of up to 18 digits in 128 bits where a result may need more. Without it such a result
+	// ends the query with DuckDB's overflow of DECIMAL(18), and the statement can be translated again with it.
+	WideDecimals bool
 	// Now is the statement's time, for NOW() and the like.
 	Now time.Time
 	// GroupConcatMaxLen is group_concat_max_len in bytes; 0: 1024.

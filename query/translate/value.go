@@ -138,7 +138,6 @@ func (t *translator) textLiteral(s string) expr {
 func bytesLiteral(v Value) expr {
 	ty := textType(len(v.Text), collationBinary, Coercible)
 	lit := v
-	ty.Unsigned = v.Kind == HexValue
 	return expr{sql: quoteBytes(v.Text), typ: ty, phys: phys{k: physBlob}, lit: &lit}
 }
 

@@ -1,0 +1,179 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/tidemarkdb/tidemark/binlog"
+	"github.com/tidemarkdb/tidemark/column"
+	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/storage"
+)
+
+// fold gathers the row events of one table under one definition, and makes one change a key of them.
+//
+// Invariant: an entry of the index refers to a key of before or rows, and to a row of rows, by number; all three start
+// anew together.
+type fold struct {
+	def      *schema.Table
+	rows     *column.Builder    // after images
+	before   *column.KeyBuilder // keys of before images
+	index    *keyIndex
+	decoders map[*binlog.TableMap]*binlog.Decoder
+}
+
+func newFold(def *schema.Table) *fold {
+	f := &fold{def: def, rows: column.NewBuilder(memory.DefaultAllocator, def), before: column.NewKeyBuilder(def), decoders: map[*binlog.TableMap]*binlog.Decoder{}}
+	f.index = newKeyIndex(f.before.Keys(), f.rows.Keys())
+	return f
+}
+
+// maxDecoders bounds the table maps that a fold remembers: a table gets a new one whenever the source opens it anew.
+const maxDecoders = 64
+
+func (f *fold) decoder(m *binlog.TableMap) (*binlog.Decoder, error) {
+	if d := f.decoders[m]; d != nil {
+		return d, nil
+	}
+	d, err := binlog.NewDecoder(m, f.def)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.decoders) >= maxDecoders {
+		clear(f.decoders)
+	}
+	f.decoders[m] = d
+	return d, nil
+}
+
+// add takes a row event and gives the number of its rows. After an error the fold must be discarded.
+func (f *fold) add(e *binlog.RowsEvent) (int, error) {
+	d, err := f.decoder(e.Table)
+	if err != nil {
+		return 0, err
+	}
+	row, key := f.rows.Rows(), f.before.Keys().Len()
+	err = d.Decode(e, f.before, f.rows, nil)
+	for _, err := range []error{err, f.rows.Err(), f.before.Err()} {
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := max(f.rows.Rows()-row, f.before.Keys().Len()-key)
+	if row+n > math.MaxInt32 || key+n > math.MaxInt32 {
+		return 0, fmt.Errorf("table %s: too many rows in one slice", f.def.FullName())
+	}
+	return n, f.take(e.Action, row, key, n)
+}
+
+// take enters n rows into the index: new ones from row on, keys of old ones from key on.
+func (f *fold) take(action binlog.Action, row, key, n int) error {
+	for i := range n {
+		switch action {
+		case binlog.Insert:
+			now := f.rows.Keys().At(row + i)
+			if !f.index.put(now, row+i, row+i) {
+				return f.diverged(now, storage.MustNotExist)
+			}
+		case binlog.Delete:
+			old := f.before.Keys().At(key + i)
+			if !f.index.remove(old, key+i) {
+				return f.diverged(old, storage.MustExist)
+			}
+		case binlog.Update, binlog.PartialUpdate:
+			if err := f.update(row+i, key+i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *fold) update(row, key int) error {
+	old, now := f.before.Keys().At(key), f.rows.Keys().At(row)
+	if bytes.Equal(old, now) {
+		if !f.index.change(old, key, int32(row)) {
+			return f.diverged(old, storage.MustExist)
+		}
+		return nil
+	}
+	if !f.index.remove(old, key) {
+		return f.diverged(old, storage.MustExist)
+	}
+	if !f.index.put(now, row, row) {
+		return f.diverged(now, storage.MustNotExist)
+	}
+	return nil
+}
+
+// diverged is for what contradicts an event before it in the same batch; what contradicts the stored rows is found by
+// the target.
+func (f *fold) diverged(key []byte, expected storage.Expect) error {
+	return &storage.DivergenceError{Table: f.def.FullName(), Key: bytes.Clone(key), Expected: expected}
+}
+
+// bytes is about the memory of what was added.
+func (f *fold) bytes() int {
+	return f.rows.Bytes() + f.before.Keys().Bytes() + f.index.bytes()
+}
+
+// discard forgets what was added.
+func (f *fold) discard() {
+	_, _ = f.rows.Finish() // an error says only that a row is incomplete
+	_, _ = f.before.Finish()
+	f.index.reset()
+}
+
+// changes gives what was added as net changes, and starts anew.
+func (f *fold) changes() (*storage.Changes, error) {
+	out := &storage.Changes{}
+	total := f.rows.Rows()
+	expect := make([]storage.Expect, total)
+	alive := make([]bool, total)
+	count := 0
+	for i := range f.index.entries {
+		e := &f.index.entries[i]
+		switch {
+		case e.row != deleted:
+			expect[e.row], alive[e.row] = e.expect, true
+			count++
+		case e.expect == storage.MustExist:
+			out.Deletes.Append(f.index.keyOf(e))
+			out.DeleteExpect = append(out.DeleteExpect, e.expect)
+		default:
+			out.Checks.Append(f.index.keyOf(e))
+			out.CheckExpect = append(out.CheckExpect, e.expect)
+		}
+	}
+	batch, err := f.rows.Finish()
+	if _, keyErr := f.before.Finish(); err == nil {
+		err = keyErr
+	}
+	f.index.reset()
+	if err != nil {
+		return nil, err
+	}
+	if count > 0 {
+		out.Puts, out.PutExpect = survivors(batch, expect, alive, count)
+	}
+	return out, nil
+}
+
+// survivors gives the rows that are alive and what is expected of their keys.
+func survivors(batch *column.Batch, expect []storage.Expect, alive []bool, count int) (*column.Batch, []storage.Expect) {
+	if count == batch.Rows() {
+		return batch, expect
+	}
+	rows := make([]int, 0, count)
+	kept := make([]storage.Expect, 0, count)
+	for i, a := range alive {
+		if a {
+			rows = append(rows, i)
+			kept = append(kept, expect[i])
+		}
+	}
+	return batch.Take(rows), kept
+}

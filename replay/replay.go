@@ -1,0 +1,154 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tidemarkdb/tidemark/binlog"
+	"github.com/tidemarkdb/tidemark/replay/ddl"
+	"github.com/tidemarkdb/tidemark/schema"
+)
+
+// Config is what a Replayer needs to know.
+type Config struct {
+	// Database is the followed database's name on the source.
+	Database string
+	// Filter says which of its tables are followed; nil: all.
+	Filter Filter
+	// Server is what DDL depends on.
+	Server ddl.Server
+	// Budget is the memory of decoded rows, in bytes, beyond which they go to the target before the commit is complete;
+	// 0: 64 MiB.
+	Budget int
+	// Quarantined is told of each table that is set aside, once that is committed; may be nil.
+	Quarantined func(table, reason string)
+}
+
+const defaultBudget = 64 << 20
+
+// StopError says that the database can't be followed beyond a transaction. Everything in front of it is committed.
+type StopError struct {
+	Transaction string
+	Reason      string
+}
+
+func (e *StopError) Error() string { return fmt.Sprintf("%s (%s)", e.Reason, e.Transaction) }
+
+// Replayer carries out transactions. It is for one goroutine.
+type Replayer struct {
+	cfg    Config
+	source Source
+	state  State
+	folds  map[string]*fold // by table; kept for their memory and decoders
+}
+
+// New gives a replayer that goes on at a committed state.
+func New(cfg Config, source Source, state State) *Replayer {
+	if cfg.Filter == nil {
+		cfg.Filter = func(string) bool { return true }
+	}
+	if cfg.Budget == 0 {
+		cfg.Budget = defaultBudget
+	}
+	return &Replayer{cfg: cfg, source: source, state: state, folds: map[string]*fold{}}
+}
+
+// State is what is committed.
+func (r *Replayer) State() State { return r.state }
+
+// Apply carries out transactions, in one commit if nothing is wrong with any of them, else in several. The caller
+// releases them. An error is a *StopError, or comes from the source or the target; it may be tried again from State on.
+func (r *Replayer) Apply(ctx context.Context, txs []*binlog.Transaction) error {
+	n := len(txs) // transactions of the next commit
+	for len(txs) > 0 {
+		n = min(n, len(txs))
+		at, err := r.try(ctx, txs[:n], nil)
+		var f *fault
+		switch {
+		case err == nil:
+			txs = txs[n:]
+		case at > 0: // the ones in front have a commit of their own; what is wrong comes up again behind it
+			n = at
+		case !errors.As(err, &f):
+			return err
+		case at == unknown && n > 1:
+			n = (n + 1) / 2
+		default:
+			if err := r.without(ctx, txs[:1], f); err != nil {
+				return err
+			}
+			txs = txs[1:]
+			n = len(txs)
+		}
+	}
+	return nil
+}
+
+// without carries out one transaction without the tables that are at fault.
+func (r *Replayer) without(ctx context.Context, tx []*binlog.Transaction, f *fault) error {
+	condemned := map[string]string{}
+	for {
+		if _, again := condemned[f.table]; again {
+			return fmt.Errorf("table %s: still at fault after it was set aside: %w", f.table, f.cause)
+		}
+		condemned[f.table] = f.cause.Error()
+		_, err := r.try(ctx, tx, condemned)
+		if err == nil || !errors.As(err, &f) {
+			return err
+		}
+	}
+}
+
+// unknown stands for the number of the transaction that is at fault where it is not certain.
+const unknown = -1
+
+// try carries out transactions in one commit. If one of them is at fault, at is its number, or unknown.
+func (r *Replayer) try(ctx context.Context, txs []*binlog.Transaction, condemned map[string]string) (at int, err error) {
+	b := newBatch(r, condemned)
+	if at, err = r.build(ctx, b, txs); err != nil {
+		return at, errors.Join(err, b.abort())
+	}
+	r.state = b.cat.State
+	if r.cfg.Quarantined != nil {
+		for _, q := range b.setAside {
+			r.cfg.Quarantined(q.table, q.reason)
+		}
+	}
+	return 0, nil
+}
+
+func (r *Replayer) build(ctx context.Context, b *batch, txs []*binlog.Transaction) (at int, err error) {
+	if err := b.condemn(ctx, txs[0]); err != nil {
+		return unknown, err
+	}
+	for i, tx := range txs {
+		if err := b.add(ctx, tx); err != nil {
+			return pinned(err, i), err
+		}
+	}
+	return unknown, b.commit(ctx)
+}
+
+// pinned gives the number of the transaction that is at fault if that is certain.
+func pinned(err error, number int) int {
+	var f *fault
+	var stop *StopError
+	if errors.As(err, &stop) || errors.As(err, &f) && f.certain {
+		return number
+	}
+	return unknown
+}
+
+// fold gives the fold of a table's definition, the one used before if it still fits.
+func (r *Replayer) fold(def *schema.Table) *fold {
+	f := r.folds[def.Name]
+	if f == nil || f.def != def {
+		f = newFold(def)
+		r.folds[def.Name] = f
+	}
+	return f
+}
+
+func sameFold(a, b string) bool { return strings.EqualFold(a, b) }

@@ -103,7 +103,7 @@ func DateTime(name string) field.Field {
 // NewTable makes an empty table.
 func NewTable(fields ...field.Field) *Table { return &Table{fields: fields} }
 
-// Add adds a row. A value is nil (NULL), a *string (nil: NULL), a Cell, a string, an integer, or a fmt.Stringer.
+// Add adds a row. A value is nil (NULL), a *string or *float64 (nil: NULL), a Cell, a string, an integer, or a fmt.Stringer.
 func (t *Table) Add(values ...any) {
 	row := make([]Cell, len(t.fields))
 	for i := range row {
@@ -121,6 +121,11 @@ func cellOf(v any) Cell {
 			return Cell{Null: true}
 		}
 		return Cell{Text: *v}
+	case *float64:
+		if v == nil {
+			return Cell{Null: true}
+		}
+		return Cell{Text: strconv.FormatFloat(*v, 'f', -1, 64)}
 	case Cell:
 		return v
 	case string:

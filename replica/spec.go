@@ -1,0 +1,218 @@
+// Package replica runs the materialized databases: for each one, one state machine that copies the source, follows its
+// binlog, and commits rows and position together.
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Spec says what a database is a copy of.
+type Spec struct {
+	// Name is the database here; SourceDatabase the one on the source.
+	Name           string
+	Host           string
+	Port           int
+	SourceDatabase string
+	User           string
+	Password       string // in no message, log or SHOW
+	Settings       Settings
+}
+
+// Source names the source for people: host:port/database.
+func (s *Spec) Source() string { return fmt.Sprintf("%s:%d/%s", s.Host, s.Port, s.SourceDatabase) }
+
+// Settings tune one database. The names in comments are those of SQL.
+type Settings struct {
+	// MaxRowsInBuffer and MaxBytesInBuffer close a batch after the transaction in hand when one table has so many rows
+	// or bytes in it (max_rows_in_buffer, 65505; max_bytes_in_buffer, 1048576). A stream that lags makes larger batches.
+	MaxRowsInBuffer  int64
+	MaxBytesInBuffer int64
+	// MaxRowsInBuffers and MaxBytesInBuffers are the same for all tables together (max_rows_in_buffers, 65505;
+	// max_bytes_in_buffers, 1048576).
+	MaxRowsInBuffers  int64
+	MaxBytesInBuffers int64
+	// MaxFlushDataTime closes a batch when its first transaction has waited that long (max_flush_data_time, 200 ms).
+	MaxFlushDataTime time.Duration
+	// MaxWaitTimeWhenMySQLUnavailable is the longest pause between tries to reach a lost source, which is tried for ever
+	// (max_wait_time_when_mysql_unavailable, in ms, 30000).
+	MaxWaitTimeWhenMySQLUnavailable time.Duration
+	// AllowsQueryWhenMySQLLost tells whether a database whose source is lost answers queries (allows_query_when_mysql_lost, 1).
+	AllowsQueryWhenMySQLLost bool
+	// TablesList names the tables to copy, empty: all (materialized_mysql_tables_list, separated by commas).
+	TablesList []string
+	// IncludeTables and ExcludeTables are regular expressions over the whole name of a table; a table is copied when it is
+	// on the list, matches the first where that is set, and does not match the second (include_tables, exclude_tables).
+	IncludeTables string
+	ExcludeTables string
+}
+
+// DefaultSettings gives the settings of a database for which nothing was said.
+func DefaultSettings() Settings {
+	return Settings{
+		MaxRowsInBuffer: 65505, MaxBytesInBuffer: 1 << 20, MaxRowsInBuffers: 65505, MaxBytesInBuffers: 1 << 20,
+		MaxFlushDataTime: 200 * time.Millisecond, MaxWaitTimeWhenMySQLUnavailable: 30 * time.Second, AllowsQueryWhenMySQLLost: true,
+	}
+}
+
+// setting reads and prints one of the settings.
+type setting struct {
+	set func(s *Settings, value string) error
+	get func(s *Settings) string
+}
+
+var settings = map[string]setting{
+	"max_rows_in_buffer":                   number(func(s *Settings) *int64 { return &s.MaxRowsInBuffer }),
+	"max_bytes_in_buffer":                  number(func(s *Settings) *int64 { return &s.MaxBytesInBuffer }),
+	"max_rows_in_buffers":                  number(func(s *Settings) *int64 { return &s.MaxRowsInBuffers }),
+	"max_bytes_in_buffers":                 number(func(s *Settings) *int64 { return &s.MaxBytesInBuffers }),
+	"max_flush_data_time":                  milliseconds(func(s *Settings) *time.Duration { return &s.MaxFlushDataTime }),
+	"max_wait_time_when_mysql_unavailable": milliseconds(func(s *Settings) *time.Duration { return &s.MaxWaitTimeWhenMySQLUnavailable }),
+	"allows_query_when_mysql_lost":         {setLost, func(s *Settings) string { return bit(s.AllowsQueryWhenMySQLLost) }},
+	"materialized_mysql_tables_list":       {setList, func(s *Settings) string { return strings.Join(s.TablesList, ",") }},
+	"include_tables":                       expression(func(s *Settings) *string { return &s.IncludeTables }),
+	"exclude_tables":                       expression(func(s *Settings) *string { return &s.ExcludeTables }),
+}
+
+// Set changes one setting by its name in SQL.
+func (s *Settings) Set(name, value string) error {
+	name = strings.ToLower(name)
+	if name == "skip_ddl_patterns" {
+		return errors.New("setting skip_ddl_patterns is not accepted: an event whose effect is not known is never passed over " +
+			"(guarantee 3). Leave tables out with exclude_tables, or let an unknown statement put its table into quarantine")
+	}
+	st, ok := settings[name]
+	if !ok {
+		return fmt.Errorf("unknown setting %s; there are %s", name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+	}
+	if err := st.set(s, value); err != nil {
+		return fmt.Errorf("setting %s: %w", name, err)
+	}
+	return nil
+}
+
+// Changed lists the settings that differ from the defaults as name = value, by name.
+func (s *Settings) Changed() []string {
+	defaults := DefaultSettings()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		value := settings[name].get(s)
+		if value == settings[name].get(&defaults) {
+			continue
+		}
+		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+			value = quote(value)
+		}
+		out = append(out, name+" = "+value)
+	}
+	return out
+}
+
+func quote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
+}
+
+func number(field func(*Settings) *int64) setting {
+	return setting{
+		set: func(s *Settings, value string) error {
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q is not a number above 0", value)
+			}
+			*field(s) = n
+			return nil
+		},
+		get: func(s *Settings) string { return strconv.FormatInt(*field(s), 10) },
+	}
+}
+
+const maxMilliseconds = int64(1<<63-1) / int64(time.Millisecond)
+
+func milliseconds(field func(*Settings) *time.Duration) setting {
+	return setting{
+		set: func(s *Settings, value string) error {
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || n < 1 || n > maxMilliseconds {
+				return fmt.Errorf("%q is not a number of milliseconds above 0", value)
+			}
+			*field(s) = time.Duration(n) * time.Millisecond
+			return nil
+		},
+		get: func(s *Settings) string { return strconv.FormatInt(field(s).Milliseconds(), 10) },
+	}
+}
+
+func expression(field func(*Settings) *string) setting {
+	return setting{
+		set: func(s *Settings, value string) error {
+			if _, err := regexp.Compile(value); err != nil {
+				return err
+			}
+			*field(s) = value
+			return nil
+		},
+		get: func(s *Settings) string { return *field(s) },
+	}
+}
+
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+func setLost(s *Settings, value string) error {
+	switch strings.ToLower(value) {
+	case "1", "true", "on":
+		s.AllowsQueryWhenMySQLLost = true
+	case "0", "false", "off":
+		s.AllowsQueryWhenMySQLLost = false
+	default:
+		return fmt.Errorf("%q is neither 0 nor 1", value)
+	}
+	return nil
+}
+
+func setList(s *Settings, value string) error {
+	s.TablesList = nil
+	for _, name := range strings.Split(value, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			s.TablesList = append(s.TablesList, name)
+		}
+	}
+	return nil
+}
+
+// Validate reports all faults at once.
+func (s *Settings) Validate() error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		again := *s
+		if err := settings[name].set(&again, settings[name].get(s)); err != nil {
+			faults = append(faults, fmt.Errorf("setting %s: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Wanted tells whether a table of the source is copied. The settings must be valid.
+func (s *Settings) Wanted(table string) bool {
+	if len(s.TablesList) > 0 && !slices.Contains(s.TablesList, table) {
+		return false
+	}
+	if s.IncludeTables != "" && !matches(s.IncludeTables, table) {
+		return false
+	}
+	return s.ExcludeTables == "" || !matches(s.ExcludeTables, table)
+}
+
+func matches(expression, table string) bool {
+	return regexp.MustCompile("^(?:" + expression + ")$").MatchString(table)
+}

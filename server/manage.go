@@ -1,0 +1,278 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tidemarkdb/tidemark/query/field"
+	"github.com/tidemarkdb/tidemark/query/result"
+	"github.com/tidemarkdb/tidemark/query/sqlerr"
+	"github.com/tidemarkdb/tidemark/replica"
+	"github.com/tidemarkdb/tidemark/server/admin"
+	"github.com/tidemarkdb/tidemark/storage"
+)
+
+// Manager is what runs the materialized databases: a [replica.Manager].
+type Manager interface {
+	Create(ctx context.Context, spec replica.Spec, ifNotExists bool) error
+	Start(ctx context.Context, name string) error
+	Stop(ctx context.Context, name string) error
+	Drop(ctx context.Context, name string, ifExists bool) error
+	ModifySettings(ctx context.Context, name string, settings map[string]string) error
+	Status() []replica.Status
+	Log(limit int) []replica.LogEntry
+	Verify(ctx context.Context, name string, report func(replica.TableResult)) error
+}
+
+// manage carries out a statement that manages databases. It ends the transaction under way, as DDL does.
+func (s *session) manage(ctx context.Context, st admin.Statement) (outcome, error) {
+	s.endTransaction()
+	m := s.server.manager
+	switch st := st.(type) {
+	case *admin.CreateDatabase:
+		return done, s.createDatabase(ctx, st)
+	case *admin.AlterDatabase:
+		settings, err := settingsMap(st.Settings)
+		if err != nil {
+			return outcome{}, err
+		}
+		return done, s.managed(st.Name, m.ModifySettings(ctx, st.Name, settings))
+	case *admin.DropDatabase:
+		return done, s.dropDatabase(ctx, st)
+	case *admin.Start:
+		return done, s.managed(st.Name, m.Start(ctx, st.Name))
+	case *admin.Stop:
+		return done, s.managed(st.Name, m.Stop(ctx, st.Name))
+	case *admin.Verify:
+		return s.verify(ctx, st.Name)
+	case *admin.VerifyStore:
+		return s.verifyStore(ctx)
+	}
+	return outcome{}, fmt.Errorf("server: no way to carry out a %T", st)
+}
+
+// managed gives an error of the manager its MySQL number.
+func (s *session) managed(name string, err error) error {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return sqlerr.New(sqlerr.UnknownDatabase, "Unknown database '%s'", name)
+	case errors.Is(err, storage.ErrExists):
+		return sqlerr.New(sqlerr.DatabaseExists, "Can't create database '%s'; database exists", name)
+	}
+	return err
+}
+
+func settingsMap(list []admin.Setting) (map[string]string, error) {
+	m := make(map[string]string, len(list))
+	for _, s := range list {
+		if _, twice := m[s.Name]; twice {
+			return nil, sqlerr.New(sqlerr.Parse, "Setting %s is given twice", s.Name)
+		}
+		m[s.Name] = s.Value
+	}
+	return m, nil
+}
+
+func (s *session) createDatabase(ctx context.Context, st *admin.CreateDatabase) error {
+	if err := s.server.checkNewName(st.Name); err != nil {
+		return err
+	}
+	spec := replica.Spec{
+		Name: st.Name, Host: st.Host, Port: st.Port, SourceDatabase: st.SourceDatabase, User: st.User, Password: st.Password,
+		Settings: replica.DefaultSettings(),
+	}
+	var faults []error
+	for _, setting := range st.Settings {
+		faults = append(faults, spec.Settings.Set(setting.Name, setting.Value))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return sqlerr.New(sqlerr.WrongArguments, "%s", err.Error())
+	}
+	return s.managed(st.Name, s.server.manager.Create(ctx, spec, st.IfNotExists))
+}
+
+const maxNameLength = 64
+
+// checkNewName refuses names that are taken by databases of another kind, or that could not be used.
+func (s *Server) checkNewName(name string) error {
+	switch {
+	case name == "" || len([]rune(name)) > maxNameLength || strings.HasSuffix(name, " ") || strings.ContainsRune(name, 0):
+		return sqlerr.New(sqlerr.WrongDatabaseName, "Incorrect database name '%s'", name)
+	case s.queries.IsReserved(name):
+		return sqlerr.New(sqlerr.DatabaseExists, "Can't create database '%s'; the name is reserved", name)
+	}
+	return nil
+}
+
+func (s *session) dropDatabase(ctx context.Context, st *admin.DropDatabase) error {
+	if s.server.queries.IsReserved(st.Name) {
+		return sqlerr.New(1044, "Access denied for user '%s'@'%s' to database '%s'", s.user, s.conn.host(), st.Name)
+	}
+	err := s.server.manager.Drop(ctx, st.Name, st.IfExists)
+	if errors.Is(err, storage.ErrNotFound) {
+		return sqlerr.New(sqlerr.DatabaseMissing, "Can't drop database '%s'; database doesn't exist", st.Name)
+	}
+	if err == nil && s.database == st.Name {
+		s.database = ""
+	}
+	return err
+}
+
+// verify compares a database with its source: one row a table, sent when the table is done.
+func (s *session) verify(ctx context.Context, name string) (outcome, error) {
+	if _, err := s.server.queries.CheckDatabase(name); err != nil {
+		return outcome{}, err
+	}
+	fields := []field.Field{
+		result.Object("table"), result.Name("outcome"), result.Int("rows"), result.LongText("keys"), result.LongText("note"),
+	}
+	return outcome{rows: streamed(ctx, fields, func(ctx context.Context, add func(values ...any)) error {
+		return s.managed(name, s.server.manager.Verify(ctx, name, func(r replica.TableResult) {
+			add(r.Table, string(r.Outcome), r.Rows, strings.Join(r.Keys, "\n"), r.Note)
+		}))
+	})}, nil
+}
+
+// verifyStore reads the whole store back: one row a problem, none when it is sound.
+func (s *session) verifyStore(ctx context.Context) (outcome, error) {
+	report, err := s.server.config.Store.Verify(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	t := result.NewTable(result.LongText("problem"))
+	for _, p := range report.Problems {
+		t.Add(p)
+	}
+	s.warn("Note", sqlerr.Unknown, "%s", report.String())
+	return outcome{rows: t}, nil
+}
+
+// streamedRows are rows that a function adds while it runs.
+type streamedRows struct {
+	fields []field.Field
+	rows   chan []any
+	err    error // set before rows is closed
+	stop   context.CancelFunc
+	over   chan struct{}
+}
+
+// streamed runs fn beside the reader of the rows; fn waits while the reader does.
+func streamed(ctx context.Context, fields []field.Field, fn func(ctx context.Context, add func(values ...any)) error) result.Rows {
+	ctx, stop := context.WithCancel(ctx)
+	r := &streamedRows{fields: fields, rows: make(chan []any), stop: stop, over: make(chan struct{})}
+	go func() {
+		defer close(r.over)
+		defer close(r.rows)
+		r.err = fn(ctx, func(values ...any) {
+			select {
+			case r.rows <- values:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	return r
+}
+
+func (r *streamedRows) Fields() []field.Field { return r.fields }
+
+func (r *streamedRows) Next() (result.Cells, error) {
+	values, ok := <-r.rows
+	if ok {
+		t := result.NewTable(r.fields...)
+		t.Add(values...)
+		return t.Next()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return nil, io.EOF
+}
+
+func (r *streamedRows) Close() {
+	r.stop()
+	<-r.over
+}
+
+// The tables of the database system.
+
+const timeForm = "2006-01-02 15:04:05"
+
+// SystemTables gives the tables of the database named system, for [query.Options].
+func SystemTables(m Manager) map[string]func() *result.Table {
+	return map[string]func() *result.Table{
+		"materialized_mysql":        func() *result.Table { return databasesTable(m) },
+		"materialized_mysql_tables": func() *result.Table { return tablesTable(m) },
+		"materialized_mysql_log":    func() *result.Table { return logTable(m) },
+	}
+}
+
+func databasesTable(m Manager) *result.Table {
+	t := result.NewTable(result.Object("name"), result.Text("source"), result.Name("state"), result.LongText("gtid_set"), result.Text("file"),
+		result.Uint("position"), result.Double("lag_seconds"), result.Uint("rows_applied"), result.LongText("error"),
+		result.Uint("copied_rows"), result.Uint("copy_rows"), result.Uint("copied_tables"), result.Uint("copy_tables"))
+	for _, st := range m.Status() {
+		row := []any{st.Name, st.Source, string(st.State), st.GTIDSet, st.File, st.Position, st.LagSeconds, st.RowsApplied, st.Error}
+		if c := st.Copy; c != nil {
+			row = append(row, c.Rows, c.TotalRows, c.Tables, c.TotalTables)
+		} else {
+			row = append(row, nil, nil, nil, nil)
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// CopyProgress describes how far the first copy of a database is, for [query.Options].
+func CopyProgress(m Manager) func(database string) string {
+	return func(database string) string {
+		for _, st := range m.Status() {
+			switch {
+			case st.Name != database:
+			case st.Error != nil:
+				return fmt.Sprintf(" (%s)", *st.Error)
+			case st.Copy != nil:
+				return fmt.Sprintf(" (%d of about %d rows, %d of %d tables)", st.Copy.Rows, st.Copy.TotalRows, st.Copy.Tables, st.Copy.TotalTables)
+			}
+		}
+		return ""
+	}
+}
+
+// Readable says why a database must not be read, for [query.Options]: its source is lost, and
+// allows_query_when_mysql_lost is off.
+func Readable(m Manager) func(database string) error {
+	return func(database string) error {
+		for _, st := range m.Status() {
+			if st.Name == database && st.Error != nil && !st.Settings.AllowsQueryWhenMySQLLost {
+				return sqlerr.New(sqlerr.NotReadable, "Database '%s' answers no queries while it cannot follow its source "+
+					"(allows_query_when_mysql_lost = 0): %s", database, *st.Error)
+			}
+		}
+		return nil
+	}
+}
+
+func tablesTable(m Manager) *result.Table {
+	t := result.NewTable(result.Object("database"), result.Object("name"), result.Name("state"), result.Uint("rows"), result.LongText("error"))
+	for _, st := range m.Status() {
+		for _, x := range st.Tables {
+			t.Add(st.Name, x.Name, string(x.State), x.Rows, x.Error)
+		}
+	}
+	return t
+}
+
+// maxLog bounds the rows of system.materialized_mysql_log.
+const maxLog = 10_000
+
+func logTable(m Manager) *result.Table {
+	t := result.NewTable(result.DateTime("time"), result.Object("database"), result.Object("table"), result.Name("kind"), result.LongText("message"))
+	for _, e := range m.Log(maxLog) {
+		t.Add(e.Time.In(time.UTC).Format(timeForm), e.Database, e.Table, e.Kind, e.Message)
+	}
+	return t
+}

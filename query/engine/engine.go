@@ -16,7 +16,7 @@
 package engine
 
 /*
-#cgo CFLAGS: -O2
+#cgo CFLAGS: -O2 -Wall -fexceptions
 #include <stdlib.h>
 #include "scan.h"
 */
@@ -282,8 +282,15 @@ func (o *Options) allowedDirectories() string {
 	return "[" + strings.Join(dirs, ", ") + "]"
 }
 
-// Quote gives s as a literal of DuckDB's dialect, where backslashes mean nothing.
-func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+// Quote gives s, which must be valid UTF-8, as a literal of DuckDB's dialect, where backslashes mean nothing and NUL
+// cannot stand in a text.
+func Quote(s string) string {
+	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	if !strings.Contains(s, "\x00") {
+		return quoted
+	}
+	return "(" + strings.ReplaceAll(quoted, "\x00", "' || chr(0) || '") + ")"
+}
 
 // escapeGlob makes a pattern that matches exactly this path: DuckDB takes file names for patterns.
 func escapeGlob(path string) string {

@@ -39,11 +39,11 @@ func (t *Table) initials() (map[uint32]initial, error) {
 
 // missingExact gives the exact forms of the initial values of those columns that a part or segment does not have, in the
 // order of the columns.
-func (s *Scan) missingExact(has func(id uint32) bool) []byte {
+func (s *Scan) missingExact(has func(i int, id uint32) bool) []byte {
 	var out []byte
 	for i := range s.columns {
 		c := &s.columns[i]
-		if in := s.initials[c.ID]; in.exact != nil && !has(c.ID) {
+		if in := s.initials[c.ID]; in.exact != nil && !has(i, c.ID) {
 			c.Exact = true
 			out = append(out, in.exact...)
 		}
@@ -51,12 +51,12 @@ func (s *Scan) missingExact(has func(id uint32) bool) []byte {
 	return out
 }
 
-func (p *Part) has(id uint32) bool { return p.Columns == nil || slices.Contains(p.Columns, id) }
+func (p *Part) has(_ int, id uint32) bool { return p.Columns == nil || slices.Contains(p.Columns, id) }
 
-func (g *Segment) has(id uint32) bool { return g.column(id) != nil }
+func (g *boundSegment) has(i int, _ uint32) bool { return g.at[i] >= 0 }
 
 // withExact gives the segment with the exact forms added to each of its rows.
-func (g Segment) withExact(added []byte) Segment {
+func (g boundSegment) withExact(added []byte) boundSegment {
 	if len(added) == 0 {
 		return g
 	}

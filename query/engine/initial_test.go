@@ -39,6 +39,7 @@ func TestMissingColumns(t *testing.T) {
 		schema.Column{Name: "m", Type: schema.Int},
 		schema.Column{Name: "n", Type: schema.Year, Initial: value("2024")},
 		schema.Column{Name: "o", Type: schema.Enum, Charset: "utf8mb4", Elements: []string{"x", "y"}, Initial: value("y")},
+		schema.Column{Name: "p", Type: schema.VarBinary, Length: 9, Initial: value("a\x00\xff'\\\n")},
 	)
 	part := writePart(t, filepath.Join(dir, "p.parquet"), itemRecord(t, items(), 0, 2))
 	part.Columns = ids(items())
@@ -54,7 +55,7 @@ func TestMissingColumns(t *testing.T) {
 		require.Equal(t, old, row)
 	}
 	require.Equal(t, "100|100|0.00|n100|1970-01-01 00:01:40|1970-01-01 00:01:40+00|1970-04-11|50.0|25.0|100000000", got[5])
-	require.Equal(t, []string{"9.5|NULL|2024|y", "0.0|100|100|n100"},
+	require.Equal(t, []string{`9.5|NULL|2024|y|a\x00\xFF\x27\x5C\x0A`, `0.0|100|100|n100|\x00\xFFd`},
 		ask(t, e, "SELECT DISTINCT COLUMNS('^c3[0-9]$') FROM "+s.SQL()+" ORDER BY 1 DESC"))
 }
 

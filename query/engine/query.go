@@ -9,8 +9,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	duckdb "github.com/duckdb/duckdb-go-bindings"
@@ -65,6 +67,10 @@ func (e *Engine) Describe(ctx context.Context, sql string) ([]ResultColumn, erro
 func (r *Rows) prepare(sql string) error {
 	if err := r.ctx.Err(); err != nil {
 		return &Error{Kind: KindInterrupted, Message: "stopped before it began", cause: context.Cause(r.ctx)}
+	}
+	// DuckDB would read up to the NUL and run that.
+	if strings.Contains(sql, "\x00") || !utf8.ValidString(sql) {
+		return &Error{Kind: KindSyntax, Message: "the statement has a NUL character or is not valid UTF-8"}
 	}
 	in, err := r.engine.acquire()
 	if err != nil {

@@ -465,6 +465,17 @@ func TestErrorsAreTyped(t *testing.T) {
 	}
 }
 
+func TestStatementText(t *testing.T) {
+	e := open(t)
+	for _, sql := range []string{"SELECT 1\x00; nonsense", "SELECT 'a\xff'"} {
+		_, err := e.Query(context.Background(), sql)
+		require.ErrorContains(t, err, "syntax", sql)
+	}
+	for _, text := range []string{"", "it's", `back\slash`, "a\x00b", "\x00", "''\x00''", "é\n\t😀"} {
+		require.Equal(t, []string{text}, ask(t, e, "SELECT "+Quote(text)), "%q", text)
+	}
+}
+
 func TestOptionsReportAllFaults(t *testing.T) {
 	_, err := Open(Options{MemoryLimitBytes: -1, Threads: -2, TempDir: "a\x00b"})
 	require.ErrorContains(t, err, "memory limit")

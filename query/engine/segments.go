@@ -32,25 +32,25 @@ type segmentScan struct {
 	handle   *handle
 	columns  []ScanColumn // the hidden column is the last
 	initials map[uint32]initial
-	segments []Segment
+	segments []boundSegment
 	rows     int64 // dead ones included
 
 	mu sync.Mutex // guards handle.pins
 }
 
 // segmentsSQL gives a SELECT over the segments.
-func (s *Scan) segmentsSQL(t *Table) (string, error) {
+func (s *Scan) segmentsSQL(segments []boundSegment) (string, error) {
 	g := &segmentScan{handle: &handle{engine: s.engine}, initials: s.initials}
 	g.columns = append(slices.Clone(s.columns), ScanColumn{ID: schema.ExactFieldID, Name: ExactColumn, Type: Type{ID: Blob}})
-	for i := range t.Segments {
-		rows := t.Segments[i].Record.NumRows()
-		dead := countDead(t.Segments[i].Dead, rows)
+	for i := range segments {
+		rows := segments[i].Record.NumRows()
+		dead := countDead(segments[i].Dead, rows)
 		if dead == rows {
 			continue
 		}
 		s.rows += rows - dead
 		g.rows += rows
-		g.segments = append(g.segments, t.Segments[i].withExact(s.missingExact(t.Segments[i].has)))
+		g.segments = append(g.segments, segments[i].withExact(s.missingExact(segments[i].has)))
 	}
 	bitsets := newBitsets(0)
 	if bitsets == nil {
@@ -202,7 +202,7 @@ func (g *segmentScan) fill(scan *C.tm_scan, projection []uint64) error {
 			if p >= uint64(len(g.columns)) {
 				continue
 			}
-			if err := g.column(pins, &columns[j], &g.segments[i], &g.columns[p]); err != nil {
+			if err := g.column(pins, &columns[j], &g.segments[i], int(p)); err != nil {
 				return err
 			}
 		}
@@ -210,8 +210,9 @@ func (g *segmentScan) fill(scan *C.tm_scan, projection []uint64) error {
 	return nil
 }
 
-func (g *segmentScan) column(pins *runtime.Pinner, out *C.tm_column, from *Segment, c *ScanColumn) error {
-	a := from.column(c.ID)
+func (g *segmentScan) column(pins *runtime.Pinner, out *C.tm_column, from *boundSegment, i int) error {
+	c := &g.columns[i]
+	a := from.column(i)
 	if a == nil {
 		if a = g.initials[c.ID].value; a == nil {
 			a = array.NewNull(1)
@@ -245,23 +246,22 @@ func carry(pins *runtime.Pinner, out *C.tm_column, a arrow.Array, c *ScanColumn)
 	data := a.Data()
 	end := int64(data.Offset() + data.Len())
 	out.kind, out.offset = C.int32_t(kind), C.int64_t(data.Offset())
-	short := fmt.Errorf("segment: column %s: a buffer is too short for %d rows", c.Name, data.Len())
 	if a.NullN() > 0 {
 		bitmap := pinned(pins, data, 0, (end+7)/8)
 		if bitmap == nil {
-			return short
+			return errShort(c, data)
 		}
 		out.validity = (*C.uint8_t)(bitmap)
 	}
 	if kind != C.TM_BYTES && kind != C.TM_TEXT {
 		if out.data = pinned(pins, data, 1, end*width); out.data == nil && end > 0 {
-			return short
+			return errShort(c, data)
 		}
 		return nil
 	}
 	offsets := pinned(pins, data, 1, (end+1)*4)
 	if offsets == nil {
-		return short
+		return errShort(c, data)
 	}
 	out.offsets = (*C.int32_t)(offsets)
 	out.data = pinned(pins, data, 2, 0)
@@ -269,6 +269,10 @@ func carry(pins *runtime.Pinner, out *C.tm_column, a arrow.Array, c *ScanColumn)
 		out.data_bytes = C.uint64_t(b.Len())
 	}
 	return nil
+}
+
+func errShort(c *ScanColumn, data arrow.ArrayData) error {
+	return fmt.Errorf("segment: column %s: a buffer is too short for %d rows", c.Name, data.Len())
 }
 
 // pinned gives a buffer's memory, pinned; nil when the buffer has no memory or less than needed.

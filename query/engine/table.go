@@ -104,7 +104,8 @@ func (s *Scan) build(t *Table) error {
 	if s.initials, err = t.initials(); err != nil {
 		return err
 	}
-	s.columns = t.columns(s.initials)
+	segments := t.boundSegments()
+	s.columns = t.columns(s.initials, segments)
 	var selects []string
 	for _, g := range s.partGroups(t) {
 		sql, err := s.partsSQL(g)
@@ -113,8 +114,8 @@ func (s *Scan) build(t *Table) error {
 		}
 		selects = append(selects, sql)
 	}
-	if len(t.Segments) > 0 {
-		sql, err := s.segmentsSQL(t)
+	if len(segments) > 0 {
+		sql, err := s.segmentsSQL(segments)
 		if err != nil {
 			return err
 		}
@@ -140,12 +141,12 @@ func (t *Table) check() error {
 }
 
 // columns gives the scan's columns with the types that hold all values of this version.
-func (t *Table) columns(initials map[uint32]initial) []ScanColumn {
+func (t *Table) columns(initials map[uint32]initial, segments []boundSegment) []ScanColumn {
 	out := make([]ScanColumn, len(t.Schema.Columns))
 	for i := range out {
 		c := &t.Schema.Columns[i]
 		out[i] = ScanColumn{ID: c.ID, Name: columnName(c.ID), Type: columnType(c), Exact: t.hasExact(c.ID)}
-		if c.Wide() && !(t.fitsInt64(c.ID) && fitInt64(initials[c.ID].value)) {
+		if c.Wide() && !(t.fitsInt64(c.ID, i, segments) && fitInt64(initials[c.ID].value)) {
 			out[i].Type = Type{ID: UBigInt}
 		}
 	}
@@ -188,15 +189,15 @@ func (t *Table) hasExact(id uint32) bool {
 	return false
 }
 
-// fitsInt64 tells whether all values of a 64-bit unsigned column are below 2^63.
-func (t *Table) fitsInt64(id uint32) bool {
-	for i := range t.Parts {
-		if slices.Contains(t.Parts[i].Wide, id) {
+// fitsInt64 tells whether all values of a 64-bit unsigned column, the i-th of the schema, are below 2^63.
+func (t *Table) fitsInt64(id uint32, i int, segments []boundSegment) bool {
+	for p := range t.Parts {
+		if slices.Contains(t.Parts[p].Wide, id) {
 			return false
 		}
 	}
-	for i := range t.Segments {
-		if !fitInt64(t.Segments[i].column(id)) {
+	for g := range segments {
+		if !fitInt64(segments[g].column(i)) {
 			return false
 		}
 	}
@@ -217,18 +218,54 @@ func fitInt64(a arrow.Array) bool {
 	return true
 }
 
-// column finds a column of the record by id; nil when it has none.
-func (g *Segment) column(id uint32) arrow.Array {
-	if id == schema.ExactFieldID {
-		if g.Exact == nil {
-			return nil
+// boundSegment is a segment with its columns found by id.
+type boundSegment struct {
+	Segment
+	at []int // for each column of the table its place in the record; -1: the segment does not have it
+}
+
+// boundSegments finds the columns of all segments. Most have the same few schemas.
+func (t *Table) boundSegments() []boundSegment {
+	known := map[*arrow.Schema][]int{}
+	out := make([]boundSegment, len(t.Segments))
+	for i := range out {
+		s := t.Segments[i].Record.Schema()
+		at, ok := known[s]
+		if !ok {
+			at = t.places(s)
+			known[s] = at
 		}
+		out[i] = boundSegment{Segment: t.Segments[i], at: at}
+	}
+	return out
+}
+
+func (t *Table) places(s *arrow.Schema) []int {
+	byID := make(map[uint32]int, s.NumFields())
+	for i := range s.NumFields() {
+		if id, ok := schema.FieldID(s.Field(i)); ok {
+			byID[id] = i
+		}
+	}
+	at := make([]int, len(t.Schema.Columns))
+	for i := range at {
+		at[i] = -1
+		if place, ok := byID[t.Schema.Columns[i].ID]; ok {
+			at[i] = place
+		}
+	}
+	return at
+}
+
+// column gives the array of the table's i-th column, and the hidden one for the number after the last; nil when the
+// segment does not have it.
+func (g *boundSegment) column(i int) arrow.Array {
+	switch {
+	case i < len(g.at) && g.at[i] >= 0:
+		return g.Record.Column(g.at[i])
+	case i == len(g.at) && g.Exact != nil:
 		return g.Exact
+	default:
+		return nil
 	}
-	for i, f := range g.Record.Schema().Fields() {
-		if have, ok := schema.FieldID(f); ok && have == id {
-			return g.Record.Column(i)
-		}
-	}
-	return nil
 }

@@ -136,6 +136,18 @@ func (t *Txn) CreateTable(def *schema.Table) (TableID, error) {
 	return tt.id, nil
 }
 
+// CreateQuarantined adds a table whose rows are not known, quarantined from the start; see Quarantine. The definition may
+// have no columns.
+func (t *Txn) CreateQuarantined(def *schema.Table, reason string, point []byte) (TableID, error) {
+	id, err := t.CreateTable(def)
+	if err != nil {
+		return 0, err
+	}
+	rec := &t.tables[id].rec
+	rec.State, rec.Reason, rec.Point = Quarantined, reason, slices.Clone(point)
+	return id, nil
+}
+
 // DropTable takes the table away. Its name may be used again in the same transaction.
 func (t *Txn) DropTable(id TableID) error {
 	tt, err := t.table(id)

@@ -12,7 +12,9 @@
 //
 //   - The lock is held for milliseconds; Result.LockHeld tells, Config.HoldLimit bounds it.
 //   - The lock is not asked for while a statement has been running for longer than Config.LongStatement, and waits no
-//     longer than Config.LockWait: the statements of others queue behind a waiting lock.
+//     longer than Config.LockWait: the statements of others queue behind a waiting lock. (A SELECT that began within
+//     the last second and then runs for longer than LockWait can't be foreseen. The lock is given up, but MySQL has
+//     marked the tables that this one SELECT reads, and new statements on them wait for its end.)
 //   - A reader holds the metadata lock of a table only while it reads one range of it, not to the end of the copy.
 //   - There are Config.Readers + 1 connections. If the source has fewer to give, there are fewer readers.
 //   - When the process dies, its connections do, and with them every lock and transaction.

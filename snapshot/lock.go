@@ -103,7 +103,7 @@ func (s *sessions) tryCut(ctx context.Context, known *compat.Catalog) (*Cut, *co
 	if err := s.noPreparedXA(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := s.noLongStatement(ctx); err != nil {
+	if err := s.noLongStatement(ctx, s.cfg.LongStatement); err != nil {
 		return nil, nil, err
 	}
 	if err := s.takeLock(ctx); err != nil {
@@ -140,12 +140,12 @@ func (s *sessions) noPreparedXA(ctx context.Context) error {
 
 // noLongStatement refuses to queue behind a statement that has been running for long (SNAP-02). It names who runs it,
 // and not what: statements hold data.
-func (s *sessions) noLongStatement(ctx context.Context) error {
+func (s *sessions) noLongStatement(ctx context.Context, long time.Duration) error {
 	r, err := s.lock.Query(ctx, "SHOW PROCESSLIST")
 	if err != nil {
 		return fmt.Errorf("looking for long statements: %w", err)
 	}
-	limit := int64(s.cfg.LongStatement / time.Second)
+	limit := max(int64(long/time.Second), 1)
 	worst := -1
 	for i := range r.Rows() {
 		command := r.Named(i, "Command")
@@ -153,7 +153,7 @@ func (s *sessions) noLongStatement(ctx context.Context) error {
 			continue
 		}
 		seconds := r.Int(i, r.Find("Time"))
-		if seconds >= max(limit, 1) && (worst < 0 || seconds > r.Int(worst, r.Find("Time"))) {
+		if seconds >= limit && (worst < 0 || seconds > r.Int(worst, r.Find("Time"))) {
 			worst = i
 		}
 	}
@@ -192,10 +192,13 @@ func (s *sessions) takeLock(ctx context.Context) error {
 	return err
 }
 
-// lockTimeout says what was in the way, as the process list shows it now.
+// lockTimeout says what was in the way, as the process list shows it now. A statement that began just before we looked
+// and goes on for long is the one case in which others still wait: the flush has marked the tables that it reads, MySQL
+// can't take that back, and statements on these tables wait for its end.
 func (s *sessions) lockTimeout(ctx context.Context, seconds int64, err error) error {
 	var busy *LockError
-	if why := s.noLongStatement(ctx); errors.As(why, &busy) {
+	if why := s.noLongStatement(ctx, s.cfg.LockWait); errors.As(why, &busy) {
+		busy.Reason += "; until then, statements on the tables that it reads wait for it"
 		return busy
 	}
 	return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("the global read lock was not to be had within %d s; another session holds table locks or a backup lock", seconds), Err: err}

@@ -27,7 +27,6 @@ typedef struct {
 } duckdb_int128;
 
 uint64_t duckdb_data_chunk_get_size(void *chunk);
-uint64_t duckdb_data_chunk_get_column_count(void *chunk);
 void *duckdb_data_chunk_get_vector(void *chunk, uint64_t column);
 void duckdb_data_chunk_set_size(void *chunk, uint64_t size);
 void *duckdb_vector_get_data(void *vector);
@@ -37,7 +36,6 @@ void duckdb_unsafe_vector_assign_string_element_len(void *vector, uint64_t row, 
 void *duckdb_list_vector_get_child(void *vector);
 void *duckdb_scalar_function_get_extra_info(void *info);
 void duckdb_scalar_function_set_error(void *info, const char *message);
-void *duckdb_function_get_extra_info(void *info);
 void *duckdb_function_get_init_data(void *info);
 void duckdb_function_set_error(void *info, const char *message);
 

@@ -7,7 +7,7 @@ import "C"
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -171,7 +171,7 @@ func (r *Rows) Close() {
 	}
 }
 
-var errRowsClosed = fmt.Errorf("engine: rows are closed")
+var errRowsClosed = errors.New("engine: rows are closed")
 
 // DuckDB forgets an interrupt that comes just before a statement starts, so it is repeated until the query is over.
 const interruptEvery = 5 * time.Millisecond

@@ -298,7 +298,6 @@ static bool straight(const tm_column *c, const run *r) { return r->sel == NULL &
 
 static void copy_values(const tm_column *c, const run *r, void *data) {
 	switch (c->kind) {
-	case TM_COPY_2: COPY_FIXED(uint16_t); break;
 	case TM_COPY_4: COPY_FIXED(uint32_t); break;
 	case TM_COPY_8: COPY_FIXED(uint64_t); break;
 	case TM_COPY_16: COPY_FIXED(duckdb_int128); break;

@@ -29,8 +29,7 @@ void tm_release(tm_registry *registry, uint64_t handle);
 
 // How one column's values are carried into a DuckDB vector.
 enum {
-	TM_COPY_2 = 1,    // fixed width values, as they are
-	TM_COPY_4,
+	TM_COPY_4 = 1,    // fixed width values, as they are
 	TM_COPY_8,
 	TM_COPY_16,
 	TM_DECIMAL_2,     // decimal128 narrowed to the width that DuckDB has for the precision

@@ -299,10 +299,16 @@ func (s *Server) kill(id uint32, statementOnly bool, by *session) error {
 	return nil
 }
 
-func (s *Server) statistics() string {
+// Load gives the number of clients and of the statements run since the start.
+func (s *Server) Load() (clients int, statements uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d", int(time.Since(s.started).Seconds()), len(s.conns), s.questions)
+	return len(s.conns), s.questions
+}
+
+func (s *Server) statistics() string {
+	clients, statements := s.Load()
+	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d", int(time.Since(s.started).Seconds()), clients, statements)
 }
 
 func (s *Server) countQuestion() {

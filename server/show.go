@@ -422,9 +422,7 @@ func (c *conn) addTo(t *result.Table, full bool) {
 
 func (s *Server) showStatus() *result.Table {
 	t := result.NewTable(result.Name("Variable_name"), result.Text("Value"))
-	s.mu.Lock()
-	questions, clients := s.questions, len(s.conns)
-	s.mu.Unlock()
+	clients, questions := s.Load()
 	running := 0
 	for _, c := range s.connections() {
 		c.mu.Lock()

@@ -1,0 +1,3 @@
+package main
+
+const defaultAddress = "127.0.0.1:9306"

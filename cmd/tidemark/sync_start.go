@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemarkdb/tidemark/replica"
+	"github.com/tidemarkdb/tidemark/server/admin"
+)
+
+// sourcePasswordVariable holds the source's password where it does not stand in --from.
+const sourcePasswordVariable = "TIDEMARK_SOURCE_PASSWORD"
+
+func newSyncStart() *cobra.Command {
+	var c connection
+	var from string
+	var settings []string
+	var wait bool
+	cmd := &cobra.Command{
+		Use: "start DATABASE", Short: "Copy a database and follow it, or go on following it",
+		Long: `Sets up a copy of a MySQL database under the given name, or, where there is one of that name, goes on
+following its source.
+
+The source is checked first, and everything that has to be changed is listed at once. The account needs
+SELECT, RELOAD, REPLICATION SLAVE and REPLICATION CLIENT. The command returns when the database is registered;
+the copy runs in the server. With --wait it returns when the copy is complete, and shows how far it is.
+
+The password may be left out of --from, which others on this machine can see, and stand in the variable
+` + sourcePasswordVariable + `. Special characters in the address are written as in any URL: @ is %40.`,
+		Example: `  tidemark sync start shop --from mysql://repl:secret@db.example:3306/shop --wait
+  tidemark sync start shop --from mysql://repl@db.example/shop --setting exclude_tables='tmp_.*'
+  tidemark sync start shop`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			create, err := createStatement(args[0], from, settings)
+			if err != nil {
+				return err
+			}
+			return failed(c.with(cmd.Context(), func(db *sql.DB) error {
+				if err := startSync(cmd.Context(), db, args[0], create); err != nil {
+					return err
+				}
+				if !wait {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is set up; tidemark sync status %s shows how far it is\n", args[0], args[0])
+					return nil
+				}
+				return waitForCopy(cmd.Context(), db, args[0], cmd.OutOrStdout())
+			}))
+		},
+	}
+	c.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "", "the source: mysql://user:password@host:port/database")
+	f.StringArrayVar(&settings, "setting", nil, "a setting of the database, name=value; may be repeated")
+	f.BoolVar(&wait, "wait", false, "wait until the copy is complete")
+	return cmd
+}
+
+// createStatement makes the statement that sets the database up; empty when no source is given.
+func createStatement(name, from string, settings []string) (string, error) {
+	if from == "" {
+		if len(settings) > 0 {
+			return "", errors.New("--setting goes with --from; ALTER DATABASE x MODIFY SETTING changes one that is set up")
+		}
+		return "", nil
+	}
+	s, err := parseSource(from)
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("CREATE DATABASE IF NOT EXISTS %s ENGINE = MaterializedMySQL(%s, %s, %s, %s)",
+		quoteName(name), quoteText(s.address), quoteText(s.database), quoteText(s.user), quoteText(s.password))
+	var list []string
+	for _, set := range settings {
+		key, value, ok := strings.Cut(set, "=")
+		if !ok {
+			return "", fmt.Errorf("--setting %s: name=value is wanted", set)
+		}
+		list = append(list, quoteName(key)+" = "+quoteText(value))
+	}
+	if len(list) > 0 {
+		text += " SETTINGS " + strings.Join(list, ", ")
+	}
+	return text, nil
+}
+
+type sourceAddress struct{ address, database, user, password string }
+
+// parseSource reads --from. Its errors do not show what was given: a password stands in it.
+func parseSource(from string) (sourceAddress, error) {
+	var s sourceAddress
+	u, err := url.Parse(from)
+	if err != nil || u.Scheme != "mysql" || u.User == nil || u.Hostname() == "" || len(u.Path) < 2 || strings.Contains(u.Path[1:], "/") {
+		return s, errors.New("--from is not of the form mysql://user:password@host:port/database (special characters as %xx)")
+	}
+	s.address, s.database, s.user = u.Host, u.Path[1:], u.User.Username()
+	if u.RawQuery != "" {
+		return s, errors.New("--from: parameters after ? are not known; settings are given by --setting")
+	}
+	if _, _, err := admin.ParseAddress(s.address); err != nil {
+		return s, fmt.Errorf("--from: %w", err)
+	}
+	password, given := u.User.Password()
+	if !given {
+		password = os.Getenv(sourcePasswordVariable)
+	}
+	s.password = password
+	return s, nil
+}
+
+// startSync creates the database, or resumes it where it is there.
+func startSync(ctx context.Context, db *sql.DB, name, create string) error {
+	if create != "" {
+		if _, err := db.ExecContext(ctx, create); err != nil {
+			return plain(err)
+		}
+	}
+	_, err := db.ExecContext(ctx, "SYSTEM START MATERIALIZEDMYSQL "+quoteName(name))
+	if err != nil && create == "" {
+		return fmt.Errorf("%w; --from sets up a new one", plain(err))
+	}
+	return plain(err)
+}
+
+const pollEvery = 250 * time.Millisecond
+
+// waitForCopy shows the progress until the database is readable. It ends with an error when the copy cannot go on.
+func waitForCopy(ctx context.Context, db *sql.DB, name string, out io.Writer) error {
+	p := newProgress(out)
+	defer p.end()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		list, err := readStatus(ctx, db, name)
+		if err != nil {
+			return err
+		}
+		st := &list[0]
+		p.show(st)
+		switch {
+		case st.State == replica.StateError && st.Error != nil:
+			return fmt.Errorf("%s: %s", name, *st.Error)
+		case st.State == replica.StateStreaming:
+			p.end()
+			fmt.Fprintf(out, "%s is complete: %d tables, %d rows, at %s\n", name, len(st.Tables), totalRows(st), point(st))
+			return nil
+		case st.State == replica.StateStopped:
+			return fmt.Errorf("%s is stopped", name)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errInterrupted
+		}
+	}
+}
+
+func totalRows(st *replica.Status) int64 {
+	var n int64
+	for _, t := range st.Tables {
+		n += t.Rows
+	}
+	return n
+}
+
+// point names the point of a database in few words.
+func point(st *replica.Status) string {
+	if st.File == "" {
+		return "no point yet"
+	}
+	return fmt.Sprintf("%s:%d", st.File, st.Position)
+}

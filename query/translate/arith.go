@@ -371,6 +371,9 @@ func (t *translator) bits(x expr) (string, error) {
 	if x.lit != nil && x.lit.Kind == IntValue && x.lit.Int >= 0 {
 		return x.sql + "::UBIGINT", nil
 	}
+	if x.typ.Kind == KindDouble || x.typ.Kind == KindDecimal && x.typ.integerDigits() > 18 {
+		return "", unsupported("bit operations over floating-point numbers or large decimals")
+	}
 	i, err := t.integer(x)
 	if err != nil {
 		return "", err

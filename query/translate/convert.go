@@ -163,13 +163,27 @@ func (t *translator) integer(x expr) (expr, error) {
 	if x.typ.isEnum() || x.typ.isSet() {
 		return x.memberNumber(), nil
 	}
+	if x.typ.temporal() && x.typ.Scale > 0 {
+		return x, unsupported("a temporal value with decimals as an integer")
+	}
 	x, err := t.numeric(x)
 	if err != nil || x.typ.Kind == KindInt {
 		return x, err
 	}
+	if x.phys.k == physDecimalText {
+		return x, unsupported("a DECIMAL of more than %d digits as an integer", maxDuckDecimal)
+	}
 	ty := bigintType()
 	ty.Nullable = x.typ.Nullable
-	return expr{sql: "CAST(" + x.sql + " AS BIGINT)", typ: ty, phys: phys{k: physInt64}}, nil
+	return expr{sql: clamped(x), typ: ty, phys: phys{k: physInt64}}, nil
+}
+
+// clamped rounds a DECIMAL or DOUBLE to a BIGINT; MySQL takes the nearest BIGINT for what is too large.
+func clamped(x expr) string {
+	if x.phys.k == physDecimal && x.phys.p-x.phys.s < 19 {
+		return "CAST(" + x.sql + " AS BIGINT)"
+	}
+	return fmt.Sprintf("(CASE WHEN %[1]s >= 9223372036854775807 THEN 9223372036854775807 WHEN %[1]s <= -9223372036854775808 THEN (-9223372036854775807 - 1) ELSE CAST(%[1]s AS BIGINT) END)", x.sql)
 }
 
 // bigint gives the text of an integer expression as a BIGINT.
@@ -230,6 +244,9 @@ func decimalText(x expr) string {
 	x = x.finish()
 	if x.phys.k == physDecimalText {
 		return x.sql
+	}
+	if x.phys.p == x.phys.s && x.phys.p < maxDuckDecimal { // DuckDB would print .5
+		return fmt.Sprintf("CAST(CAST(%s AS DECIMAL(%d,%d)) AS VARCHAR)", x.sql, x.phys.p+1, x.phys.s)
 	}
 	return "CAST(" + x.sql + " AS VARCHAR)"
 }

@@ -26,7 +26,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -40,7 +43,8 @@ type Options struct {
 	MemoryLimitBytes int64
 	// Threads is the number of threads that all queries share. 0: as many as GOMAXPROCS.
 	Threads int
-	// TempDir takes spilled data. It is created when needed. Empty: queries that need more than the memory limit fail.
+	// TempDir takes spilled data, in a directory that Open makes there and that is gone after Close; what a killed process
+	// left is removed by Open. No other engine may use it. Empty: queries that need more than the memory limit fail.
 	TempDir string
 	// TempLimitBytes bounds the bytes in TempDir. 0: nine tenths of what is free.
 	TempLimitBytes int64
@@ -92,6 +96,7 @@ type Engine struct {
 	registry *C.tm_registry
 
 	mu      sync.Mutex
+	started int // instances so far
 	current *instance
 	scans   map[uint64]*segmentScan // by handle
 	live    sync.WaitGroup          // instances
@@ -109,13 +114,47 @@ func Open(opts Options) (*Engine, error) {
 		return nil, errors.New("engine: out of memory")
 	}
 	e := &Engine{opts: opts, registry: registry, scans: map[uint64]*segmentScan{}}
-	in, err := e.acquire()
-	if err != nil {
+	if err := e.start(); err != nil {
 		C.tm_registry_free(registry)
 		return nil, err
 	}
-	e.release(in, nil)
 	return e, nil
+}
+
+func (e *Engine) start() error {
+	if err := e.opts.cleanTempDir(); err != nil {
+		return fmt.Errorf("engine: temporary directory: %w", err)
+	}
+	in, err := e.acquire()
+	if err != nil {
+		return err
+	}
+	e.release(in, nil)
+	return nil
+}
+
+// tempPrefix begins the names of directories of spilled data, one an instance.
+const tempPrefix = "spill-"
+
+func (o *Options) cleanTempDir() error {
+	if o.TempDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.TempDir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(o.TempDir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), tempPrefix) {
+			if err := os.RemoveAll(filepath.Join(o.TempDir, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Close waits for running queries to be closed and frees the engine. Queries started afterwards fail.
@@ -139,11 +178,12 @@ func (e *Engine) Close() error {
 // instance is one DuckDB database with its count of users; the engine itself is a user of the current one. All of it is
 // guarded by Engine.mu.
 type instance struct {
-	engine *Engine
-	db     duckdb.Database
-	cells  []scalarCell
-	memory []unsafe.Pointer // of malloc, for as long as the database
-	users  int
+	engine  *Engine
+	tempDir string // own, "" for none
+	db      duckdb.Database
+	cells   []scalarCell
+	memory  []unsafe.Pointer // of malloc, for as long as the database
+	users   int
 }
 
 func (in *instance) drop() {
@@ -162,6 +202,10 @@ func (in *instance) close() {
 	}
 	for _, p := range in.memory {
 		C.free(p)
+	}
+	if in.tempDir != "" {
+		// What stays behind is removed by the next Open.
+		_ = os.RemoveAll(in.tempDir)
 	}
 }
 
@@ -199,7 +243,11 @@ func (e *Engine) release(in *instance, err error) {
 }
 
 func (e *Engine) openInstance() (*instance, error) {
+	e.started++
 	in := &instance{engine: e, users: 1}
+	if e.opts.TempDir != "" {
+		in.tempDir = filepath.Join(e.opts.TempDir, tempPrefix+strconv.Itoa(e.started))
+	}
 	var config duckdb.Config
 	if duckdb.CreateConfig(&config) != duckdb.StateSuccess {
 		return nil, errors.New("engine: out of memory")
@@ -225,7 +273,7 @@ func (in *instance) setUp() error {
 	if err := in.registerFunctions(conn); err != nil {
 		return err
 	}
-	for _, statement := range in.engine.opts.statements() {
+	for _, statement := range in.engine.opts.statements(in.tempDir) {
 		if err := execute(conn, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}
@@ -242,11 +290,11 @@ func (in *instance) connect() (duckdb.Connection, error) {
 }
 
 // statements configure a fresh instance. The order matters: directories first, then access off, then the lock.
-func (o *Options) statements() []string {
+func (o *Options) statements(tempDir string) []string {
 	s := []string{
 		fmt.Sprintf("SET memory_limit = '%dB'", o.MemoryLimitBytes),
 		fmt.Sprintf("SET threads = %d", o.Threads),
-		"SET temp_directory = " + Quote(o.TempDir),
+		"SET temp_directory = " + Quote(tempDir),
 		"SET TimeZone = 'UTC'",
 		"SET parquet_metadata_cache = true",
 		// The pages of local files are in the system's cache already, outside the memory limit.

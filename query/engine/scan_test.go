@@ -423,6 +423,26 @@ func TestMemoryLimit(t *testing.T) {
 	require.Equal(t, []string{"1500000"}, ask(t, spilling, "SELECT count(*) FROM (SELECT range, repeat('y', 100) || range AS y FROM range(1500000) ORDER BY y OFFSET 0)"))
 }
 
+func TestTempDirIsCleaned(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's [new]", "tmp")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "spill-7"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "spill-7", "left"), nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o644))
+	e, err := Open(Options{MemoryLimitBytes: 48 << 20, Threads: 2, TempDir: dir})
+	require.NoError(t, err)
+	rows, err := e.Query(context.Background(), "SELECT range, repeat('y', 100) || range AS y FROM range(1000000) ORDER BY y")
+	require.NoError(t, err)
+	spilled, err := filepath.Glob(filepath.Join(strings.NewReplacer("[", `\[`, "]", `\]`).Replace(dir), "spill-1", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, spilled)
+	rows.Close()
+	require.NoError(t, e.Close())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Equal(t, "other", entries[0].Name())
+}
+
 func TestOnlyPartsCanBeRead(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, filepath.Join(dir, "parts"))

@@ -48,7 +48,7 @@ type Options struct {
 	TempDir string
 	// TempLimitBytes bounds the bytes in TempDir. 0: nine tenths of what is free.
 	TempLimitBytes int64
-	// PartDirs are the directories below which parts may be read. Any characters are allowed in the paths.
+	// PartDirs are the directories below which parts may be read, as absolute paths. Any characters are allowed in them.
 	PartDirs []string
 	// Functions are registered beside the engine's own scalar functions.
 	Functions []ScalarFunction
@@ -85,6 +85,11 @@ func (o *Options) Validate() error {
 	for _, dir := range append(o.PartDirs[:len(o.PartDirs):len(o.PartDirs)], o.TempDir) {
 		if strings.ContainsRune(dir, 0) {
 			faults = append(faults, fmt.Errorf("directory %q: has a NUL character", dir))
+		}
+	}
+	for _, dir := range o.PartDirs {
+		if !filepath.IsAbs(dir) {
+			faults = append(faults, fmt.Errorf("directory of parts %q: not an absolute path", dir))
 		}
 	}
 	return errors.Join(faults...)

@@ -127,7 +127,7 @@ func (r *Rows) Next() (*Chunk, error) {
 		return nil, r.err
 	}
 	r.chunk.release()
-	if duckdb.StreamFetchChunk(r.result, &r.chunk.raw) != duckdb.StateSuccess {
+	if r.chunk.raw = duckdb.FetchChunk(r.result); r.chunk.raw.Ptr == nil {
 		r.err = io.EOF
 		if message := duckdb.ResultError(&r.result); message != "" {
 			r.err = newError(r.ctx, duckdb.ResultErrorType(&r.result), message)

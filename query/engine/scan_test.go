@@ -497,10 +497,11 @@ func TestStatementText(t *testing.T) {
 }
 
 func TestOptionsReportAllFaults(t *testing.T) {
-	_, err := Open(Options{MemoryLimitBytes: -1, Threads: -2, TempDir: "a\x00b"})
+	_, err := Open(Options{MemoryLimitBytes: -1, Threads: -2, TempDir: "a\x00b", PartDirs: []string{"parts"}})
 	require.ErrorContains(t, err, "memory limit")
 	require.ErrorContains(t, err, "threads")
 	require.ErrorContains(t, err, "NUL")
+	require.ErrorContains(t, err, "absolute")
 }
 
 func TestClose(t *testing.T) {

@@ -108,3 +108,32 @@ func TestResultWithoutRows(t *testing.T) {
 	_, err = rows.Next()
 	require.Error(t, err)
 }
+
+// Some statements give their whole result at once.
+func TestResultThatIsNotStreamed(t *testing.T) {
+	e := open(t)
+	_, c := one(t, e, "EXPLAIN SELECT 1")
+	require.Equal(t, 1, c.Len())
+	rows, c := one(t, e, "CALL pragma_version()")
+	require.Equal(t, 1, c.Len())
+	require.NotEmpty(t, rows.Columns())
+}
+
+// An error in the middle of a result is an error, not an early end.
+func TestErrorAfterRows(t *testing.T) {
+	e := open(t)
+	rows, err := e.Query(context.Background(), "SELECT CASE WHEN range = 900000 THEN error('late') ELSE range::VARCHAR END FROM range(1000000)")
+	require.NoError(t, err)
+	defer rows.Close()
+	n := 0
+	for err == nil {
+		var c *Chunk
+		if c, err = rows.Next(); err == nil {
+			n += c.Len()
+		}
+	}
+	require.ErrorContains(t, err, "late")
+	require.Positive(t, n)
+	_, again := rows.Next()
+	require.Equal(t, err, again)
+}

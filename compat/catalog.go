@@ -20,6 +20,8 @@ type Filter func(table string) bool
 type Catalog struct {
 	// Database is the server's spelling of the name.
 	Database string
+	// Charset and Collation are the database's defaults.
+	Charset, Collation string
 	// Tables are in the order of their names.
 	Tables []*schema.Table
 	// Cascades are the foreign keys by which InnoDB changes rows of a wanted table as an effect of another change.
@@ -72,17 +74,17 @@ func ReadTables(ctx context.Context, c *wire.Conn, database string, filter Filte
 // ReadCatalog reads the definitions of the wanted base tables of a database. Tables that known has under the same
 // fingerprint are taken from there, so that reading again costs four queries, however many tables there are.
 func ReadCatalog(ctx context.Context, c *wire.Conn, database string, filter Filter, known *Catalog) (*Catalog, error) {
-	name, err := databaseName(ctx, c, database)
+	catalog, err := findDatabase(ctx, c, database)
 	if err != nil {
 		return nil, err
 	}
+	name := catalog.Database
 	r := reader{ctx: ctx, conn: c, database: name, filter: filter, tables: map[string]*rawTable{}}
 	for _, read := range []func() error{r.readTables, r.readColumns, r.readStatistics} {
 		if err := read(); err != nil {
 			return nil, fmt.Errorf("reading the definitions of database %s: %w", name, err)
 		}
 	}
-	catalog := &Catalog{Database: name, prints: map[string]Fingerprint{}}
 	if catalog.Cascades, err = r.cascades(); err != nil {
 		return nil, fmt.Errorf("reading the foreign keys of database %s: %w", name, err)
 	}
@@ -97,27 +99,22 @@ func ReadCatalog(ctx context.Context, c *wire.Conn, database string, filter Filt
 	return catalog, nil
 }
 
-// databaseName finds the server's spelling of a database's name.
-func databaseName(ctx context.Context, c *wire.Conn, database string) (string, error) {
-	r, err := c.Query(ctx, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE LOWER(SCHEMA_NAME) = LOWER("+wire.Literal(database)+")")
+// findDatabase begins the catalog of a database with the server's spelling of its name.
+func findDatabase(ctx context.Context, c *wire.Conn, database string) (*Catalog, error) {
+	r, err := c.Query(ctx, "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME, @@lower_case_table_names FROM information_schema.SCHEMATA"+
+		" WHERE LOWER(SCHEMA_NAME) = LOWER("+wire.Literal(database)+")")
 	if err != nil {
-		return "", fmt.Errorf("looking for database %s: %w", database, err)
+		return nil, fmt.Errorf("looking for database %s: %w", database, err)
 	}
 	similar := ""
 	for i := range r.Rows() {
-		if r.Text(i, 0) == database {
-			return database, nil
+		found := r.Text(i, 0)
+		if found == database || r.Int(i, 3) > 0 {
+			return &Catalog{Database: found, Charset: r.Text(i, 1), Collation: r.Text(i, 2), prints: map[string]Fingerprint{}}, nil
 		}
-		if strings.EqualFold(r.Text(i, 0), database) {
-			similar = r.Text(i, 0)
-		}
+		similar = found
 	}
-	if similar != "" {
-		if v, err := c.Query(ctx, "SELECT @@lower_case_table_names"); err == nil && v.Int(0, 0) > 0 {
-			return similar, nil
-		}
-	}
-	return "", &NoDatabaseError{Database: database, Similar: similar}
+	return nil, &NoDatabaseError{Database: database, Similar: similar}
 }
 
 // rawTable is what information_schema says of a table, not yet understood.
@@ -204,11 +201,6 @@ const (
 	colName
 	colDefault
 	colNullable
-	colDataType
-	colCharLength
-	colPrecision
-	colScale
-	colFSP
 	colCharset
 	colCollation
 	colColumnType
@@ -218,8 +210,7 @@ const (
 )
 
 func (r *reader) readColumns() error {
-	query := "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_DEFAULT, IS_NULLABLE, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, NUMERIC_PRECISION," +
-		" NUMERIC_SCALE, DATETIME_PRECISION, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_TYPE, EXTRA, COLUMN_COMMENT, GENERATION_EXPRESSION" +
+	query := "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_DEFAULT, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_TYPE, EXTRA, COLUMN_COMMENT, GENERATION_EXPRESSION" +
 		" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = " + wire.Literal(r.database) + " ORDER BY TABLE_NAME, ORDINAL_POSITION"
 	return r.each(query, func(row []*string) {
 		if t := r.tables[text(row[colTable])]; t != nil {

@@ -287,14 +287,30 @@ func TestDatabaseName(t *testing.T) {
 	}
 }
 
-func FuzzLabels(f *testing.F) {
-	for _, s := range []string{"enum('a')", "set('a','b''c','d\\\\')", "enum('", "enum(", "enum('a',", `enum('\`, "enum('a'x"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		labels, err := parseLabels(s)
-		if err == nil && len(labels) == 0 {
-			t.Error("no labels and no error")
+func TestTableIDs(t *testing.T) {
+	s := mysqltest.Shared(t)
+	s.Exec(t, "", "CREATE DATABASE `i.d-s`")
+	defer s.Exec(t, "", "DROP DATABASE `i.d-s`")
+	s.Exec(t, "i.d-s", "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE `b#p#é` (id INT PRIMARY KEY)", "CREATE TABLE `c-#p#x y` (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2")
+	c := dial(t, s.Login)
+	read := func() map[string]string {
+		tables, err := ReadTables(t.Context(), c, "i.d-s", nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		ids, err := TableIDs(t.Context(), c, tables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	first := read()
+	if len(first) != 2 || first["a"] == "" || strings.Count(first["c-#p#x y"], " ") != 2 {
+		t.Fatal(first)
+	}
+	s.Exec(t, "i.d-s", "TRUNCATE TABLE a", "RENAME TABLE `c-#p#x y` TO d")
+	second := read()
+	if second["a"] == first["a"] || second["d"] != first["c-#p#x y"] {
+		t.Fatal(first, second)
+	}
 }

@@ -73,6 +73,9 @@ type Source struct {
 // GTIDs tells whether every transaction of the server has a GTID, so that a set says where one is.
 func (s *Source) GTIDs() bool { return strings.EqualFold(s.GTIDMode, "ON") }
 
+// VersionNumber is the version as one number: 80406 for 8.4.6.
+func (s *Source) VersionNumber() int { return s.Major*10000 + s.Minor*100 + s.Patch }
+
 // AtLeast compares the version.
 func (s *Source) AtLeast(major, minor int) bool {
 	return s.Major > major || s.Major == major && s.Minor >= minor

@@ -56,8 +56,9 @@ func TestViewIsThePoint(t *testing.T) {
 	s := mysqltest.Start(t, mysqltest.Options{Own: true})
 	s.Exec(t, "", "CREATE DATABASE acc", "CREATE TABLE acc.t (id BIGINT PRIMARY KEY AUTO_INCREMENT, w INT) ", "CREATE TABLE acc.u (id BIGINT PRIMARY KEY AUTO_INCREMENT)")
 	cfg := config(t, s, "acc")
-	before := cfg.Plan.Catalog
 	base := executed(t, s)
+	events := &xidCounter{s: s, t: t}
+	start := events.upTo(firstPosition(t, s))
 	stop := writers(t, s, "acc", 16, func(ctx context.Context, c *sql.Conn, r *rand.Rand, w int) error {
 		table := "t (w) VALUES (1)"
 		if r.IntN(4) == 0 {
@@ -67,8 +68,6 @@ func TestViewIsThePoint(t *testing.T) {
 		return err
 	})
 	defer stop()
-	events := &xidCounter{s: s, t: t}
-	start := events.upTo(firstPosition(t, s))
 	for i := range tries {
 		m := newKeeper()
 		r := mustRun(t, cfg, m)
@@ -78,9 +77,6 @@ func TestViewIsThePoint(t *testing.T) {
 		if got := events.upTo(r.Point.Position) - start; int64(got) != r.Rows {
 			t.Fatalf("try %d: %d rows in the view, %d transactions before the position", i, r.Rows, got)
 		}
-	}
-	if before == nil {
-		t.Fatal("the plan has no catalog")
 	}
 }
 

@@ -33,16 +33,18 @@ func TestDefinitionChanges(t *testing.T) {
 			cfg.Readers, cfg.RangeRows, cfg.BatchRows = 1, 5000, 1000
 			m := newKeeper()
 			var once sync.Once
+			var changed sync.WaitGroup
 			added := 0
 			m.onAdd = func(string) {
 				if added++; added > 5 { // between two ranges
-					once.Do(func() { go s.Exec(t, db, ddl) })
+					once.Do(func() { changed.Go(func() { s.Exec(t, db, ddl) }) })
 					waitDDL(t, s)
 				}
 			}
 			if _, err := run(t, cfg, m); !errors.Is(err, ErrSchemaChanged) {
 				t.Errorf("%v", err)
 			}
+			changed.Wait()
 		})
 	}
 }

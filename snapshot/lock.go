@@ -106,6 +106,10 @@ func (s *sessions) tryCut(ctx context.Context, known *compat.Catalog) (*Cut, *co
 	if err := s.noLongStatement(ctx, s.cfg.LongStatement); err != nil {
 		return nil, nil, err
 	}
+	ids, err := compat.TableIDs(ctx, s.lock, known.Tables)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := s.takeLock(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -119,9 +123,34 @@ func (s *sessions) tryCut(ctx context.Context, known *compat.Catalog) (*Cut, *co
 		return nil, nil, unlockErr
 	}
 	cut.LockHeld = time.Since(held)
+	if err := s.keepIDs(ctx, ids, cut); err != nil {
+		return nil, nil, err
+	}
 	s.cfg.Logger.Info("snapshot's cut is made", "database", s.cfg.Plan.Database, "point", cut.Point.String(), "tables", len(cut.Tables),
 		"readers", len(s.readers), "lock held", cut.LockHeld)
 	return cut, catalog, nil
+}
+
+// keepIDs keeps the tables' ids of the cut for the comparison at the end. They are read on both sides of the lock, as
+// reading them may take long.
+func (s *sessions) keepIDs(ctx context.Context, before map[string]string, cut *Cut) (err error) {
+	if s.ids, err = compat.TableIDs(ctx, s.lock, cut.Tables); err != nil {
+		return err
+	}
+	if table := exchanged(before, s.ids); table != "" {
+		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("table %s.%s was exchanged for another while the cut was made", s.cfg.Plan.Database, table)}
+	}
+	return nil
+}
+
+// exchanged names a table that has other ids now than before; "" when none has.
+func exchanged(before, now map[string]string) string {
+	for table, id := range before {
+		if now[table] != id {
+			return table
+		}
+	}
+	return ""
 }
 
 func (s *sessions) noPreparedXA(ctx context.Context) error {

@@ -152,7 +152,7 @@ func Run(ctx context.Context, cfg Config, sink Sink) (*Result, error) {
 	if err := c.copyAll(ctx, s.readers); err != nil {
 		return nil, err
 	}
-	if err := unchanged(ctx, s.lock, cfg.Plan, catalog); err != nil {
+	if err := s.unchanged(ctx, catalog); err != nil {
 		return nil, err
 	}
 	rows, bytes := c.progress.total()
@@ -167,6 +167,7 @@ type sessions struct {
 	cfg     Config
 	lock    *wire.Conn
 	readers []*wire.Conn
+	ids     map[string]string // compat.TableIDs at the cut
 }
 
 func openSessions(ctx context.Context, cfg Config) (*sessions, error) {
@@ -215,8 +216,8 @@ func tableSizes(ctx context.Context, c *wire.Conn, plan *compat.Plan) (map[strin
 }
 
 // unchanged reads the definitions again and compares.
-func unchanged(ctx context.Context, c *wire.Conn, plan *compat.Plan, cut *compat.Catalog) error {
-	now, err := compat.ReadCatalog(ctx, c, plan.Database, plan.Filter, cut)
+func (s *sessions) unchanged(ctx context.Context, cut *compat.Catalog) error {
+	now, err := compat.ReadCatalog(ctx, s.lock, s.cfg.Plan.Database, s.cfg.Plan.Filter, cut)
 	var gone *compat.NoDatabaseError
 	if errors.As(err, &gone) {
 		return fmt.Errorf("%w: %w", ErrSchemaChanged, err)
@@ -228,6 +229,13 @@ func unchanged(ctx context.Context, c *wire.Conn, plan *compat.Plan, cut *compat
 		if now.Fingerprint(t.Name) != cut.Fingerprint(t.Name) {
 			return fmt.Errorf("%w: table %s was altered, truncated or dropped", ErrSchemaChanged, t.FullName())
 		}
+	}
+	ids, err := compat.TableIDs(ctx, s.lock, cut.Tables)
+	if err != nil {
+		return err
+	}
+	if table := exchanged(s.ids, ids); table != "" {
+		return fmt.Errorf("%w: table %s.%s was exchanged for another, truncated or rebuilt", ErrSchemaChanged, cut.Database, table)
 	}
 	return nil
 }

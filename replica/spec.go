@@ -26,7 +26,7 @@ type Spec struct {
 }
 
 // Source names the source for people: host:port/database.
-func (s *Spec) Source() string { return fmt.Sprintf("%s:%d/%s", s.Host, s.Port, s.SourceDatabase) }
+func (s Spec) Source() string { return fmt.Sprintf("%s:%d/%s", s.Host, s.Port, s.SourceDatabase) }
 
 // Settings tune one database. The names in comments are those of SQL.
 type Settings struct {

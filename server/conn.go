@@ -41,7 +41,6 @@ type conn struct {
 	net          net.Conn
 	in           *packetReader
 	out          *packetWriter
-	secure       bool
 	nonce        []byte
 	capabilities uint32
 	packets      chan packet // nil before login

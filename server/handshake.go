@@ -142,7 +142,7 @@ func (c *conn) startTLS(ctx context.Context) error {
 		return fmt.Errorf("TLS: %w", err)
 	}
 	seq := c.out.seq
-	c.net, c.secure = t, true
+	c.net = t
 	c.in, c.out = newPacketReader(t), newPacketWriter(t)
 	c.out.seq = seq
 	return nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,7 +102,7 @@ func (s *session) shown(ctx context.Context, n *ast.ShowStmt) (*result.Table, er
 	case ast.ShowVariables:
 		return s.variables(n.GlobalScope), nil
 	case ast.ShowStatus:
-		return s.server.showStatus(), nil
+		return s.server.showStatus(s.conn), nil
 	case ast.ShowWarnings, ast.ShowErrors:
 		return s.showWarnings(n)
 	case ast.ShowProcessList:
@@ -420,7 +421,7 @@ func (c *conn) addTo(t *result.Table, full bool) {
 	t.Add(uint64(c.id), c.user, c.net.RemoteAddr().String(), db, c.command, int64(time.Since(c.since).Seconds()), state, info)
 }
 
-func (s *Server) showStatus() *result.Table {
+func (s *Server) showStatus(asking *conn) *result.Table {
 	t := result.NewTable(result.Name("Variable_name"), result.Text("Value"))
 	clients, questions := s.Load()
 	running := 0
@@ -433,10 +434,20 @@ func (s *Server) showStatus() *result.Table {
 	}
 	t.Add("Queries", questions)
 	t.Add("Questions", questions)
-	t.Add("Ssl_cipher", "")
-	t.Add("Ssl_version", "")
+	cipher, version := asking.encryption()
+	t.Add("Ssl_cipher", cipher)
+	t.Add("Ssl_version", version)
 	t.Add("Threads_connected", clients)
 	t.Add("Threads_running", running)
 	t.Add("Uptime", int64(time.Since(s.started).Seconds()))
 	return t
+}
+
+// encryption names what a connection is encrypted with; empty when it is not.
+func (c *conn) encryption() (cipher, version string) {
+	if t, ok := c.net.(*tls.Conn); ok {
+		state := t.ConnectionState()
+		return tls.CipherSuiteName(state.CipherSuite), strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1)
+	}
+	return "", ""
 }

@@ -165,8 +165,8 @@ func (s *stage) watchSnapshot(ctx context.Context) error {
 		case "error":
 			return fmt.Errorf("the copy stopped: %s", status.problem())
 		}
-		s.progress("%s", status.tables())
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		s.progress("%s", status.copied())
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

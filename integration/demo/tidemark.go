@@ -152,6 +152,14 @@ type status struct {
 	LagSeconds *float64      `json:"lag_seconds"`
 	Error      *string       `json:"error"`
 	Tables     []tableStatus `json:"tables"`
+	Copy       *copyProgress `json:"copy"` // while there is one
+}
+
+type copyProgress struct {
+	Rows        int `json:"rows"`
+	TotalRows   int `json:"total_rows"` // as the source estimates them
+	Tables      int `json:"tables"`
+	TotalTables int `json:"total_tables"`
 }
 
 type tableStatus struct {
@@ -209,12 +217,12 @@ func (s status) point() string {
 	return fmt.Sprintf("%s:%d", s.File, s.Position)
 }
 
-func (s status) tables() string {
-	var parts []string
-	for _, t := range s.Tables {
-		parts = append(parts, t.Name+" "+thousands(t.Rows))
+// copied tells how far the copy is.
+func (s status) copied() string {
+	if s.Copy == nil {
+		return s.State
 	}
-	return strings.Join(parts, "   ")
+	return fmt.Sprintf("%s of about %s rows, %d of %d tables", thousands(s.Copy.Rows), thousands(s.Copy.TotalRows), s.Copy.Tables, s.Copy.TotalTables)
 }
 
 func freePort() (int, error) {

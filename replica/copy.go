@@ -1,0 +1,178 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tidemarkdb/tidemark/column"
+	"github.com/tidemarkdb/tidemark/compat"
+	"github.com/tidemarkdb/tidemark/replay"
+	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/snapshot"
+	"github.com/tidemarkdb/tidemark/storage"
+	"github.com/tidemarkdb/tidemark/wire"
+)
+
+// firstCopy takes all tables at one point and makes them readable, with the point, in one commit. After an error nothing
+// of it is left, and it may be tried again.
+func (d *database) firstCopy(ctx context.Context) error {
+	source, plan, err := compat.Check(ctx, d.wire(), compat.Wishes{Database: d.spec().SourceDatabase, Filter: d.wanted})
+	if err != nil {
+		return err
+	}
+	for _, w := range plan.Warnings {
+		d.note(ctx, "warning", w)
+	}
+	charset, err := d.sourceDefaults(ctx, plan.Database)
+	if err != nil {
+		return err
+	}
+	c := &copySink{ctx: ctx, d: d, loads: map[string]*storage.Load{}, defaults: charset}
+	defer c.abort()
+	d.setCopy(&CopyProgress{TotalTables: len(plan.Catalog.Tables)})
+	result, err := snapshot.Run(ctx, snapshot.Config{Source: d.wire(), Plan: plan, Readers: d.m.opt.Readers, Logger: d.log, Progress: d.copied}, c)
+	if err != nil {
+		return err
+	}
+	again, err := d.sourceDefaults(ctx, plan.Database)
+	if err != nil {
+		return err
+	}
+	if again != charset {
+		return fmt.Errorf("the database's default character set: %w", snapshot.ErrSchemaChanged)
+	}
+	if err := c.finish(); err != nil {
+		return err
+	}
+	d.note(ctx, "copied", fmt.Sprintf("%d rows of %d tables at %s, from MySQL %s; the source was locked for %v", result.Rows, len(result.Tables), result.Point, source.Version, result.LockHeld))
+	return nil
+}
+
+// defaults are a database's default character set and collation.
+type defaults struct{ charset, collation string }
+
+func (d *database) sourceDefaults(ctx context.Context, name string) (defaults, error) {
+	c, err := wire.Dial(ctx, d.wire())
+	if err != nil {
+		return defaults{}, err
+	}
+	defer c.Close()
+	r, err := c.Query(ctx, "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = "+wire.Literal(name))
+	if err != nil {
+		return defaults{}, err
+	}
+	if r.Rows() != 1 {
+		return defaults{}, &compat.NoDatabaseError{Database: name}
+	}
+	return defaults{r.Text(0, 0), r.Text(0, 1)}, nil
+}
+
+// copySink puts the rows of a copy into loads of the store, which nobody reads until finish.
+type copySink struct {
+	ctx      context.Context //nolint:containedctx // snapshot calls back without one
+	d        *database
+	cut      snapshot.Cut
+	defaults defaults
+
+	mu    sync.Mutex
+	loads map[string]*storage.Load
+	done  bool
+}
+
+// Begin makes the tables, as ones that are being copied, in place of those of a copy that failed.
+func (c *copySink) Begin(cut snapshot.Cut) error {
+	c.cut = cut
+	store := c.d.m.store
+	txn := store.Begin(c.d.id)
+	defer txn.Abort() // does nothing after Commit
+	for _, t := range store.Tables(c.d.id) {
+		if err := txn.DropTable(t.ID); err != nil {
+			return err
+		}
+	}
+	ids := map[string]storage.TableID{}
+	for _, def := range cut.Tables {
+		id, err := txn.CreateTable(def)
+		if err != nil {
+			return err
+		}
+		if err := txn.SetState(id, storage.Copying); err != nil {
+			return err
+		}
+		ids[def.Name] = id
+	}
+	txn.Log(storage.Event{Kind: "copy", Message: fmt.Sprintf("the copy of %d tables begins at %s", len(ids), cut.Point)})
+	if _, err := txn.Commit(c.ctx); err != nil {
+		return err
+	}
+	for name, id := range ids {
+		load, err := store.NewLoad(id)
+		if err != nil {
+			return err
+		}
+		c.loads[name] = load
+	}
+	return nil
+}
+
+func (c *copySink) Open(t *schema.Table) (snapshot.Writer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	load, ok := c.loads[t.Name]
+	if !ok {
+		return nil, fmt.Errorf("table %s is not part of the copy", t.FullName())
+	}
+	return &copyWriter{ctx: c.ctx, w: load.NewWriter()}, nil
+}
+
+type copyWriter struct {
+	ctx context.Context //nolint:containedctx // snapshot calls back without one
+	w   *storage.LoadWriter
+}
+
+func (w *copyWriter) Add(b *column.Batch) error { return w.w.Add(w.ctx, b) }
+func (w *copyWriter) Close() error              { return w.w.Close(w.ctx) }
+
+// Abort leaves the rows to the load, which is aborted as a whole.
+func (w *copyWriter) Abort() {}
+
+// finish makes everything readable in one commit.
+func (c *copySink) finish() error {
+	for _, load := range c.loads {
+		if err := load.Finish(c.ctx); err != nil {
+			return err
+		}
+	}
+	txn := c.d.m.store.Begin(c.d.id)
+	defer txn.Abort()
+	for _, t := range c.d.m.store.Tables(c.d.id) {
+		if err := txn.SwapLoad(t.ID, c.loads[t.Def.Name]); err != nil {
+			return err
+		}
+		if err := txn.SetState(t.ID, storage.Live); err != nil {
+			return err
+		}
+	}
+	txn.SetPoint(encodePoint(&replay.State{Point: c.cut.Point, Charset: c.defaults.charset, Collation: c.defaults.collation}))
+	if _, err := txn.Commit(c.ctx); err != nil {
+		return err
+	}
+	c.done = true
+	return nil
+}
+
+// abort removes what a failed copy wrote.
+func (c *copySink) abort() {
+	if c.done {
+		return
+	}
+	var errs []error
+	for _, load := range c.loads {
+		errs = append(errs, load.Abort())
+	}
+	if err := errors.Join(errs...); err != nil {
+		c.d.log.Warn("what a failed copy wrote could not be removed; it will be at the next start", "error", err)
+	}
+}

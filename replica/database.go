@@ -1,0 +1,297 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/tidemarkdb/tidemark/binlog"
+	"github.com/tidemarkdb/tidemark/replay"
+	"github.com/tidemarkdb/tidemark/snapshot"
+	"github.com/tidemarkdb/tidemark/storage"
+	"github.com/tidemarkdb/tidemark/wire"
+)
+
+// database is one materialized database. While it runs, one goroutine (run) owns everything it does; what others see of
+// it stands behind mu.
+//
+// The states, and what leads from one to the next:
+//
+//	snapshot  --copy complete-->  streaming
+//	snapshot, streaming  --source lost, disk full-->  the same, with a message, until it goes on by itself
+//	snapshot, streaming  --anything that only people can put right-->  error
+//	any  --SYSTEM STOP-->  stopped        stopped, error  --SYSTEM START-->  snapshot or streaming
+type database struct {
+	m   *Manager
+	id  storage.DatabaseID
+	log *slog.Logger
+
+	mu      sync.Mutex
+	cfg     *config
+	state   State
+	message string // what is wrong, empty when nothing is
+	lost    bool   // the message is one that passes by itself
+	copy    *CopyProgress
+	tables  map[string]snapshot.Progress // of the copy
+	// pointTime is when the source committed what is readable here; now, while everything is.
+	pointTime time.Time
+	caughtUp  bool
+	commits   uint64             // of the stream since the start
+	cancel    context.CancelFunc // nil when nothing runs
+	done      chan struct{}
+}
+
+func (d *database) spec() Spec {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.Spec
+}
+
+func (d *database) serverID() uint32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.ServerID
+}
+
+func (d *database) wire() wire.Config {
+	s := d.spec()
+	return wire.Config{Host: s.Host, Port: s.Port, User: s.User, Password: s.Password}
+}
+
+func (d *database) wanted(table string) bool {
+	s := d.spec().Settings
+	return s.Wanted(table)
+}
+
+// start lets the database run, unless it does.
+func (d *database) start(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		return
+	}
+	ctx, d.cancel = context.WithCancel(ctx)
+	d.done = make(chan struct{})
+	d.state, d.message, d.lost = d.phase(), "", false
+	go d.run(ctx, d.done)
+}
+
+// phase is the state of a running database.
+func (d *database) phase() State {
+	info, err := d.m.store.Database(d.cfg.Spec.Name)
+	if err == nil && info.Point != nil {
+		return StateStreaming
+	}
+	return StateSnapshot
+}
+
+// stop ends the goroutine, and waits for it.
+func (d *database) stop() {
+	d.mu.Lock()
+	cancel, done := d.cancel, d.done
+	d.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		<-done
+	}
+}
+
+// run is the database's goroutine.
+func (d *database) run(ctx context.Context, done chan struct{}) {
+	err := d.work(ctx)
+	d.mu.Lock()
+	d.cancel()
+	d.cancel, d.copy, d.tables, d.caughtUp = nil, nil, nil, false
+	d.mu.Unlock()
+	if ctx.Err() == nil {
+		d.fail(err)
+	}
+	close(done)
+}
+
+// fail leaves the database to people.
+func (d *database) fail(err error) {
+	text := judge(err).explain(err)
+	d.mu.Lock()
+	d.state, d.message, d.lost = StateError, text, false
+	d.mu.Unlock()
+	d.log.Error("the database can't go on", "error", text)
+	d.note(context.Background(), "error", text)
+}
+
+// work copies and follows until ctx ends or an error that no other try can mend.
+func (d *database) work(ctx context.Context) error {
+	tries := map[string]int{}
+	pause := d.m.opt.FirstPause
+	for {
+		begun := d.achieved()
+		err := d.once(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil || d.achieved() != begun {
+			clear(tries)
+			pause = d.m.opt.FirstPause
+		}
+		if err == nil {
+			continue
+		}
+		v := judge(err)
+		tries[v.kind]++
+		if v.tries != forever && tries[v.kind] > v.tries {
+			return err
+		}
+		d.missing(ctx, v.explain(err), pause)
+		if !sleep(ctx, pause+rand.N(pause/4+1)) {
+			return context.Cause(ctx)
+		}
+		pause = min(2*pause, d.spec().Settings.MaxWaitTimeWhenMySQLUnavailable)
+	}
+}
+
+// achieved counts what the database got done.
+func (d *database) achieved() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.commits
+}
+
+// once does what is next: the copy, or the stream.
+func (d *database) once(ctx context.Context) error {
+	info, err := d.m.store.Database(d.spec().Name)
+	if err != nil {
+		return err
+	}
+	if info.Point != nil {
+		return d.follow(ctx, info)
+	}
+	if err := d.firstCopy(ctx); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.state, d.message, d.lost, d.copy, d.tables = StateStreaming, "", false, nil, nil
+	d.mu.Unlock()
+	return nil
+}
+
+// missing shows an error that passes by itself.
+func (d *database) missing(ctx context.Context, text string, pause time.Duration) {
+	d.mu.Lock()
+	first := !d.lost
+	d.message, d.lost, d.caughtUp = text, true, false
+	d.mu.Unlock()
+	d.log.Warn("trying again", "in", pause.Round(time.Millisecond), "error", text)
+	if first {
+		d.note(ctx, "lost", text)
+	}
+}
+
+// sleep is false when ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// note adds to the event log. What can't be written there is not worth stopping for.
+func (d *database) note(ctx context.Context, kind, message string) {
+	err := d.m.store.Log(context.WithoutCancel(ctx), storage.Event{Kind: kind, Database: d.spec().Name, Message: message})
+	if err != nil {
+		d.log.Warn("the event log can't be written", "error", err, "entry", message)
+	}
+}
+
+// applied notes a commit. idle tells that nothing more waits here.
+func (d *database) applied(last *binlog.Transaction, idle bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.message, d.lost = "", false
+	d.commits++
+	d.caughtUp = idle
+	switch at := pointTime(last); {
+	case idle:
+		d.pointTime = time.Now()
+	case at.After(d.pointTime):
+		d.pointTime = at
+	}
+}
+
+func (d *database) setCopy(p *CopyProgress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state, d.copy, d.tables = StateSnapshot, p, map[string]snapshot.Progress{}
+}
+
+// copied takes the progress of one table.
+func (d *database) copied(p snapshot.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.copy == nil {
+		return
+	}
+	d.tables[p.Table] = p
+	now := CopyProgress{TotalTables: d.copy.TotalTables}
+	for t := range maps.Values(d.tables) {
+		now.Rows += uint64(t.Rows)
+		now.TotalRows += uint64(max(t.Rows, t.Estimate))
+		if t.Left == 0 {
+			now.Tables++
+		}
+	}
+	d.copy = &now
+}
+
+// status is what there is to know now.
+func (d *database) status() Status {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	spec := &d.cfg.Spec
+	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, Copy: d.copy, Tables: []TableStatus{}}
+	if d.message != "" {
+		st.Error = &d.message
+	}
+	info, err := d.m.store.Database(spec.Name)
+	if err != nil {
+		return st
+	}
+	if point, err := decodePoint(info.Point); err == nil {
+		st.GTIDSet, st.File, st.Position = point.Point.Set.String(), point.Point.Position.File, point.Point.Position.Offset
+		st.RowsApplied = point.Rows
+		st.LagSeconds = d.lag(point)
+	}
+	for _, t := range d.m.store.Tables(d.id) {
+		row := TableStatus{Name: t.Def.Name, State: t.State.String(), Rows: t.Rows}
+		switch {
+		case t.State == storage.Quarantined:
+			row.Error = &t.Reason
+		case t.Damage != nil:
+			row.Error = new(fmt.Sprintf("%v; %s", t.Damage, copyAgain))
+		}
+		st.Tables = append(st.Tables, row)
+	}
+	return st
+}
+
+// lag is how far the readable point is behind the source. It is nil as long as nothing is known.
+func (d *database) lag(point replay.State) *float64 {
+	since := d.pointTime
+	if since.IsZero() && point.Last.Committed > 0 {
+		since = time.UnixMicro(int64(point.Last.Committed))
+	}
+	if since.IsZero() {
+		return nil
+	}
+	if d.caughtUp && d.state == StateStreaming {
+		return new(float64(0))
+	}
+	return new(max(0, time.Since(since).Seconds()))
+}

@@ -1,0 +1,249 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemarkdb/tidemark/binlog"
+	"github.com/tidemarkdb/tidemark/compat"
+	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/replay"
+	"github.com/tidemarkdb/tidemark/replay/ddl"
+	"github.com/tidemarkdb/tidemark/storage"
+)
+
+// Bounds of what waits between the connection and the commit, and of a batch when the stream lags (design, section 3).
+const (
+	queueBytes    = 64 << 20
+	laggingBytes  = 64 << 20
+	maxBatchCount = 1 << 16
+)
+
+// follow reads the source's binlog from the committed point on until an error.
+func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
+	source, err := d.probe(ctx)
+	if err != nil {
+		return err
+	}
+	state, ids, _, err := loadState(d.m.store, db)
+	if err != nil {
+		return err
+	}
+	cfg := d.streamConfig(source, state)
+	if err := d.verifyLast(ctx, cfg, state); err != nil {
+		return err
+	}
+	stream, err := binlog.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	r := replay.New(replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), Quarantined: d.quarantined},
+		&rows{store: d.m.store, db: d.id, ids: ids}, state)
+	d.connected(ctx, source)
+	return d.pump(ctx, stream, r)
+}
+
+// probe asks the server what it is.
+func (d *database) probe(ctx context.Context) (*compat.Source, error) {
+	c, source, err := compat.Dial(ctx, d.wire())
+	if err != nil {
+		return nil, err
+	}
+	return source, c.Close()
+}
+
+// serverOf gives what DDL depends on.
+func serverOf(s *compat.Source) ddl.Server {
+	return ddl.Server{Version: s.Major*10000 + s.Minor*100 + s.Patch, FoldNames: s.LowerCaseTableNames > 0, LowerNames: s.LowerCaseTableNames == 1,
+		Location: systemZone(s.SystemTimeZone)}
+}
+
+// systemZone gives the time zone that a server calls SYSTEM. Abbreviations such as CST or EST stand for several zones, or
+// for half of the year, so they are not known here.
+func systemZone(name string) *time.Location {
+	if name == "UTC" || name == "GMT" {
+		return time.UTC
+	}
+	if !strings.Contains(name, "/") {
+		return nil
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil
+	}
+	return loc
+}
+
+func (d *database) streamConfig(source *compat.Source, state replay.State) binlog.Config {
+	spec := d.spec()
+	cfg := binlog.Config{Host: spec.Host, Port: uint16(spec.Port), User: spec.User, Password: spec.Password, ServerID: d.serverID(),
+		AutoPosition: source.GTIDs(), Start: state.Point, SpillDir: d.m.opt.SpillDir, Follow: d.follows(source)}
+	if cfg.AutoPosition && !state.Last.IsZero() && state.Last.Source != source.UUID {
+		cfg.Start.Position = gtid.Position{} // of another server
+	}
+	return cfg
+}
+
+// follows tells the rows of wanted tables from others.
+func (d *database) follows(source *compat.Source) func(database, table string) bool {
+	name, fold := d.spec().SourceDatabase, source.LowerCaseTableNames > 0
+	known := map[string]bool{}
+	return func(database, table string) bool {
+		if database != name && !(fold && strings.EqualFold(database, name)) {
+			return false
+		}
+		wanted, ok := known[table]
+		if !ok {
+			wanted = d.wanted(table)
+			known[table] = wanted
+		}
+		return wanted
+	}
+}
+
+// verifyLast makes sure that the source still has what was read from it. A last transaction that was purged proves
+// nothing either way; what comes behind it is checked when the stream is opened.
+func (d *database) verifyLast(ctx context.Context, cfg binlog.Config, state replay.State) error {
+	err := binlog.VerifyLast(ctx, cfg, state.Last)
+	if binlog.ClassOf(err) == binlog.UnknownIdentity {
+		d.log.Warn("the last transaction that was read can't be compared with the source", "reason", err)
+		return nil
+	}
+	return err
+}
+
+// pump carries transactions from the stream to commits. The stream is read beside them.
+func (d *database) pump(ctx context.Context, stream *binlog.Stream, r *replay.Replayer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	q := newQueue(queueBytes)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		q.close(read(ctx, stream, q))
+	}()
+	defer func() {
+		cancel()
+		<-ended
+		q.drain()
+	}()
+	b := batcher{d: d, q: q, r: r}
+	for {
+		if err := b.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// read fills the queue until the stream ends.
+func read(ctx context.Context, stream *binlog.Stream, q *queue) error {
+	for {
+		tx, err := stream.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if !q.push(ctx, tx) {
+			return errors.Join(context.Cause(ctx), tx.Release())
+		}
+	}
+}
+
+// batcher decides which transactions share a commit.
+type batcher struct {
+	d *database
+	q *queue
+	r *replay.Replayer
+	// last is when the last commit was due; within max_flush_data_time of it the next one waits for more.
+	last time.Time
+}
+
+// next takes one batch and commits it. When the stream has ended, what came before its end is committed first.
+func (b *batcher) next(ctx context.Context) error {
+	first, err := b.q.pop(ctx, time.Time{})
+	if err != nil {
+		return err
+	}
+	txs, err := b.collect(ctx, first)
+	defer func() {
+		for _, tx := range txs {
+			_ = tx.Release() // the commit holds what counts
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if err := b.r.Apply(ctx, txs); err != nil {
+		return err
+	}
+	b.d.applied(txs[len(txs)-1], b.q.empty())
+	return nil
+}
+
+// collect adds transactions until a limit is reached. A lone transaction on a quiet stream is not kept waiting.
+func (b *batcher) collect(ctx context.Context, first *binlog.Transaction) ([]*binlog.Transaction, error) {
+	set := b.d.spec().Settings
+	limit := limits{rows: min(set.MaxRowsInBuffer, set.MaxRowsInBuffers), bytes: min(set.MaxBytesInBuffer, set.MaxBytesInBuffers)}
+	txs := []*binlog.Transaction{first}
+	limit.take(first)
+	deadline := b.last.Add(set.MaxFlushDataTime)
+	for len(txs) < maxBatchCount {
+		if limit.reached() && (b.q.empty() || limit.usedBytes >= laggingBytes) {
+			break
+		}
+		tx, err := b.q.pop(ctx, deadline)
+		if err != nil && ctx.Err() != nil {
+			return txs, err
+		}
+		if tx == nil { // the time is up, or the stream has ended
+			break
+		}
+		txs = append(txs, tx)
+		limit.take(tx)
+	}
+	b.last = time.Now()
+	return txs, nil
+}
+
+// limits count what a batch holds. Events stand for rows: their number in an event is known only after decoding.
+type limits struct {
+	rows, bytes         int64
+	usedRows, usedBytes int64
+}
+
+func (l *limits) take(tx *binlog.Transaction) {
+	l.usedRows += int64(tx.RowEvents)
+	l.usedBytes += tx.Size()
+}
+
+func (l *limits) reached() bool { return l.usedRows >= l.rows || l.usedBytes >= l.bytes }
+
+// pointTime is when the source committed the last transaction of a batch.
+func pointTime(tx *binlog.Transaction) time.Time {
+	switch {
+	case tx.ImmediateCommit > 0:
+		return time.UnixMicro(int64(tx.ImmediateCommit))
+	case tx.Timestamp > 0:
+		return time.Unix(int64(tx.Timestamp), 0)
+	}
+	return time.Time{}
+}
+
+func (d *database) quarantined(table, reason string) {
+	d.log.Error("a table was put into quarantine", "table", table, "reason", reason)
+}
+
+// connected notes that the source is there.
+func (d *database) connected(ctx context.Context, source *compat.Source) {
+	d.mu.Lock()
+	lost := d.lost
+	d.state, d.message, d.lost = StateStreaming, "", false
+	address := d.cfg.Spec.Source()
+	d.mu.Unlock()
+	if lost {
+		d.note(ctx, "reconnected", fmt.Sprintf("the source %s answers again", address))
+	}
+	d.log.Info("following the binlog", "source", address, "version", source.Version)
+}

@@ -21,7 +21,7 @@ const (
 
 // grants are all that Tidemark needs on a source.
 var grants = []string{
-	"GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN ON *.* TO " + account,
+	"GRANT RELOAD, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN ON *.* TO " + account,
 	"GRANT SELECT ON " + database + ".* TO " + account,
 }
 

@@ -16,8 +16,7 @@ import (
 // go on, for the answers at a moment when they hold still, since only then both sides stand at one point.
 func (s *stage) trade(ctx context.Context) error {
 	s.title(fmt.Sprintf("%d writers on the source, one question to both sides", s.traders))
-	s.line("%s", strings.ReplaceAll(shop.Revenue, "\n", "\n   "))
-	s.line("")
+	s.line("%s\n", strings.ReplaceAll(shop.Revenue, "\n", "\n   "))
 	m := newMarket(s.sourceDB, s.size, s.traders)
 	m.open(ctx)
 	rounds := s.askRounds(ctx, m)

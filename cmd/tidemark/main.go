@@ -84,7 +84,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newSync(), newVerify(), newSQL(), newVersion())
+	root.AddCommand(newServe(), newSync(), newVerify(), newSQL(), newVersion())
 	return root
 }
 

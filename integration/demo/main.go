@@ -59,7 +59,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		}
 	}
 	if o.keep {
-		s.printKept(ctx)
+		return s.printKept(ctx)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
@@ -178,7 +179,20 @@ func (s *stage) verify(ctx context.Context) error {
 	return s.tide.run(ctx, s.out, "verify", database)
 }
 
-func (s *stage) printKept(ctx context.Context) {
+// endScript ends what was kept, when somebody runs it.
+const endScript = `#!/bin/sh
+%s
+kill %d
+while kill -0 %d 2>/dev/null; do sleep 0.1; done
+rm -r '%s'
+`
+
+func (s *stage) printKept(ctx context.Context) error {
+	pid, script := s.tide.cmd.Process.Pid, filepath.Join(s.tide.dir, "end.sh")
+	text := fmt.Sprintf(endScript, s.source.EndCommand(), pid, pid, s.tide.dir)
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		return err
+	}
 	s.title("Both servers stay up")
 	client, err := mysqltest.Program(ctx, "mysql")
 	if err != nil {
@@ -187,14 +201,8 @@ func (s *stage) printKept(ctx context.Context) {
 	s.line("source:    %s --protocol=tcp -h %s -P %d -u %s %s", client, s.source.Host, s.source.Port, s.source.User, database)
 	s.line("Tidemark:  %s --protocol=tcp -h %s -P %d -u root %s", client, s.tide.login.Host, s.tide.login.Port, database)
 	s.line("           %s sql --addr %s", s.binary, s.tide.login.Addr())
-	s.line("end them:  kill %d; %s; rm -r %s", s.tide.cmd.Process.Pid, orTrue(s.source.EndCommand()), s.tide.dir)
-}
-
-func orTrue(command string) string {
-	if command == "" {
-		return "true"
-	}
-	return command
+	s.line("end them:  %s", script)
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -205,8 +205,7 @@ func textLengths(c *schema.Column) (chars, octets any) {
 		n := int64(field.Of(&schema.Table{Columns: []schema.Column{*c}}, 0, field.UTF8MB4).Length / utf8mb4Bytes)
 		return n, n * bytesPerChar
 	case c.Type.IsText() || c.Type.IsBinary():
-		n := blobBytes[c.Type]
-		return n / bytesPerChar, n
+		return blobBytes[c.Type], blobBytes[c.Type]
 	}
 	return nil, nil
 }

@@ -268,14 +268,13 @@ func (t *Table) columnCharset(c *schema.Column) string {
 	if c.Charset == "" || c.Charset == "binary" {
 		return ""
 	}
-	s := ""
-	if c.Collation != t.Def.Collation {
-		s = " CHARACTER SET " + c.Charset
+	switch {
+	case c.Collation != t.Def.Collation:
+		return " CHARACTER SET " + c.Charset + " COLLATE " + c.Collation
+	case !isDefaultCollation(c.Charset, c.Collation):
+		return " COLLATE " + c.Collation
 	}
-	if !isDefaultCollation(c.Charset, c.Collation) || c.Collation == modernDefault && t.Def.Collation != modernDefault {
-		s += " COLLATE " + c.Collation
-	}
-	return s
+	return ""
 }
 
 func columnDefault(c *schema.Column) string {

@@ -450,7 +450,7 @@ func TestFixedScale(t *testing.T) {
 		{1e22, 4, "10000000000000000000000.0000"}, {0.1, 20, "0.10000000000000000000"}, {float64(float32(0.1)), 20, "0.10000000149011612000"},
 		{float64(float32(1e22)), 4, "9999999778196308000000.0000"}, {-99999.99, 2, "-99999.99"}, {5, 0, "5"},
 	} {
-		if got := string(appendFixed([]byte("x"), tc.v, tc.scale)); got != "x"+tc.want {
+		if got := string(schema.AppendFixed([]byte("x"), tc.v, tc.scale)); got != "x"+tc.want {
 			t.Errorf("%v: %s, want %s", tc.v, got, tc.want)
 		}
 	}

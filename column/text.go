@@ -85,32 +85,12 @@ func appendDecimal(dst []byte, c *schema.Column, text []byte) []byte {
 func appendFloating(dst []byte, c *schema.Column, v float64, shortest []byte) []byte {
 	text := shortest
 	if c.Scale != schema.FloatUnscaled {
-		text = appendFixed(nil, v, c.Scale)
+		text = schema.AppendFixed(nil, v, c.Scale)
 	}
 	if !c.Zerofill {
 		return append(dst, text...)
 	}
 	return appendZerofilled(dst, text, c.Length)
-}
-
-// appendFixed prints with a fixed number of fractional digits as MySQL does: the shortest digits that read back as the
-// same double, filled up with zeros; rounded only where there are more of them.
-func appendFixed(dst []byte, v float64, scale int) []byte {
-	text := strconv.AppendFloat(dst, v, 'f', -1, 64)
-	fraction := 0
-	if point := bytes.IndexByte(text[len(dst):], '.'); point >= 0 {
-		fraction = len(text) - len(dst) - point - 1
-	}
-	if fraction > scale {
-		return strconv.AppendFloat(dst, v, 'f', scale, 64)
-	}
-	if fraction == 0 && scale > 0 {
-		text = append(text, '.')
-	}
-	for range scale - fraction {
-		text = append(text, '0')
-	}
-	return text
 }
 
 func appendZerofilled(dst, text []byte, width int) []byte {

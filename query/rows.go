@@ -158,7 +158,7 @@ func floatOrDatePrinter(f translate.Format, id engine.TypeID, digits int) printe
 		return func(dst []byte, v *engine.Vector, row int) []byte {
 			x := v.Float32s()[row]
 			if digits < field.AnyDecimals {
-				return strconv.AppendFloat(dst, float64(x), 'f', digits, 64)
+				return schema.AppendFixed(dst, float64(x), digits)
 			}
 			return schema.AppendFloat(dst, x)
 		}
@@ -166,7 +166,7 @@ func floatOrDatePrinter(f translate.Format, id engine.TypeID, digits int) printe
 		return func(dst []byte, v *engine.Vector, row int) []byte {
 			x := v.Float64s()[row]
 			if digits < field.AnyDecimals {
-				return strconv.AppendFloat(dst, x, 'f', digits, 64)
+				return schema.AppendFixed(dst, x, digits)
 			}
 			return schema.AppendDouble(dst, x)
 		}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -15,6 +16,26 @@ const maxPlainExponent = 15
 // AppendDouble appends a DOUBLE as MySQL prints it: the shortest digits that read back as the same value.
 func AppendDouble(dst []byte, v float64) []byte {
 	return appendShortest(dst, v, -1)
+}
+
+// AppendFixed appends a number with a fixed number of fractional digits as MySQL does: the shortest digits that read
+// back as the same double, filled up with zeros; rounded only where there are more of them.
+func AppendFixed(dst []byte, v float64, scale int) []byte {
+	text := strconv.AppendFloat(dst, v, 'f', -1, 64)
+	fraction := 0
+	if point := bytes.IndexByte(text[len(dst):], '.'); point >= 0 {
+		fraction = len(text) - len(dst) - point - 1
+	}
+	if fraction > scale {
+		return strconv.AppendFloat(dst, v, 'f', scale, 64)
+	}
+	if fraction == 0 && scale > 0 {
+		text = append(text, '.')
+	}
+	for range scale - fraction {
+		text = append(text, '0')
+	}
+	return text
 }
 
 // AppendFloat appends a FLOAT as MySQL prints it: at most six digits.

@@ -207,10 +207,10 @@ func columnType(c *schema.Column, fits bool) (Type, phys) {
 	case c.Type == schema.Decimal:
 		return decimalColumn(c, t)
 	case c.Type == schema.Float:
-		t.Kind, t.Length, t.Scale = KindDouble, 12, floatScale(c)
+		t.Kind, t.Length, t.Scale, t.Zerofill = KindDouble, 12, floatScale(c), floatZerofill(c)
 		return t, phys{k: physFloat}
 	case c.Type == schema.Double:
-		t.Kind, t.Length, t.Scale = KindDouble, 22, floatScale(c)
+		t.Kind, t.Length, t.Scale, t.Zerofill = KindDouble, 22, floatScale(c), floatZerofill(c)
 		return t, phys{k: physDouble}
 	case c.Type == schema.Date:
 		t.Kind, t.Length = KindDate, 10
@@ -299,6 +299,13 @@ func floatScale(c *schema.Column) int {
 		return NotFixed
 	}
 	return c.Scale
+}
+
+func floatZerofill(c *schema.Column) int {
+	if !c.Zerofill {
+		return 0
+	}
+	return c.Length
 }
 
 func stringColumn(c *schema.Column, t Type) (Type, phys) {

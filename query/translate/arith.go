@@ -15,6 +15,9 @@ const divPrecisionIncrement = 4
 
 // arithmetic translates + - * / DIV %.
 func (t *translator) arithmetic(op opcode.Op, x, y expr) (expr, error) {
+	if (fractionalTemporal(x) || fractionalTemporal(y)) && op != opcode.Plus && op != opcode.Minus {
+		return x, unsupported("arithmetic other than + and - over times with decimals")
+	}
 	x, err := t.numeric(x)
 	if err != nil {
 		return x, err
@@ -44,6 +47,8 @@ func (t *translator) arithmetic(op opcode.Op, x, y expr) (expr, error) {
 	return r, err
 }
 
+func fractionalTemporal(x expr) bool { return x.typ.temporal() && x.typ.Scale > 0 }
+
 func (t *translator) doubleArithmetic(op opcode.Op, x, y expr) (expr, error) {
 	l, err := t.double(x)
 	if err != nil {
@@ -59,6 +64,7 @@ func (t *translator) doubleArithmetic(op opcode.Op, x, y expr) (expr, error) {
 		out.sql = fmt.Sprintf("(%s / nullif(%s, 0))", l, r)
 	case opcode.Mod:
 		out.sql = fmt.Sprintf("(%s %% nullif(%s, 0))", l, r)
+		out.typ.Unsigned = x.typ.Unsigned
 	default:
 		out.sql = fmt.Sprintf("(%s %s %s)", l, arithmeticSigns[op], r)
 	}
@@ -115,7 +121,7 @@ func (t *translator) decimalArithmetic(op opcode.Op, x, y expr) (expr, error) {
 		sign = "%"
 		y.sql = "nullif(" + y.sql + ", 0)"
 	}
-	ty.Unsigned = a.Unsigned && b.Unsigned
+	ty.Unsigned = a.Unsigned && (b.Unsigned || op == opcode.Mod)
 	if t.session.WideDecimals && exactDigits(op, x.phys, y.phys) > shortDecimal {
 		x = x.wide(shortDecimal + 1)
 	}
@@ -196,6 +202,7 @@ func divide(x, y expr) (expr, error) {
 	}
 	round := fractionDigits(x.phys.scale(), y.phys.scale(), divPrecisionIncrement) > scale
 	q := quotient(x, y, scale, round)
+	ty.Unsigned = x.typ.Unsigned && y.typ.Unsigned
 	q.typ = ty
 	return q, nil
 }
@@ -314,6 +321,9 @@ func (t *translator) negate(x expr) (expr, error) {
 		if n, ok, err := negatedLiteral(*x.lit); ok || err != nil {
 			return n, err
 		}
+	}
+	if x.typ.temporal() || x.lit != nil && (x.lit.Kind == IntValue && x.lit.Int < 0 || x.lit.Kind == HexValue) {
+		return x, unsupported("a minus sign before a negative or hexadecimal constant, a date or a time")
 	}
 	x, err := t.numeric(x)
 	if err != nil {

@@ -97,15 +97,19 @@ func (t *translator) castDecimal(x expr, precision, scale int) (expr, error) {
 }
 
 func (t *translator) castString(x expr, n *ast.FuncCastExpr) (expr, error) {
+	if x.typ.isBit() {
+		return x, unsupported("BIT as text")
+	}
+	if x.lit != nil && x.lit.Kind == HexValue && validText(x.lit.Text) {
+		x = t.textLiteral(x.lit.Text)
+	}
 	s := t.text(x)
 	charset := n.Tp.GetCharset()
 	if charset == "binary" {
 		return s.castBinary(n.Tp.GetFlen())
 	}
-	if s.typ.isBytes() {
-		if s.lit == nil && x.typ.Kind != KindNull {
-			return x, unsupported("CAST of a byte string AS CHAR")
-		}
+	if s.typ.isBytes() && x.typ.Kind != KindNull {
+		return x, unsupported("CAST of a byte string AS CHAR")
 	}
 	c := collationByName(t.session.Collation)
 	if n.ExplicitCharSet {

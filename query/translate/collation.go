@@ -140,7 +140,7 @@ func mixSameCharset(a, b collated) (collated, bool) {
 		return a, true
 	case b.coer < a.coer:
 		return b, true
-	case a.coer == Explicit:
+	case a.coer == Explicit || a.coll.Binary && b.coll.Binary:
 		return a, false
 	case a.coll.Binary:
 		return a, true

@@ -45,6 +45,8 @@ func (t *translator) compare(op string, x, y expr) (expr, error) {
 		return compareNull(op, x, y), nil
 	case a == KindJSON || b == KindJSON:
 		return x, unsupported("comparing JSON values")
+	case shortYear(x, y) || shortYear(y, x):
+		return x, unsupported("a YEAR compared with a constant that is no number of four digits")
 	case x.typ.temporal() || y.typ.temporal():
 		return t.compareTemporal(op, x, y)
 	case a == KindString && b == KindString:
@@ -75,16 +77,20 @@ func compareExact(op string, x, y expr) (expr, error) {
 	if x.phys.k == physDecimalText || y.phys.k == physDecimalText {
 		return x, unsupported("comparing DECIMAL values of more than %d digits", maxDuckDecimal)
 	}
-	if shortYear(x, y) || shortYear(y, x) {
-		return x, unsupported("a YEAR compared with a number of two digits")
-	}
 	x, y = x.number(), y.number()
 	return comparison(op, x.sql, y.sql, x, y), nil
 }
 
-// shortYear tells a YEAR compared with a constant that MySQL takes for a year of two digits.
+// shortYear tells a YEAR compared with a constant that MySQL may take for a year of two digits.
 func shortYear(x, y expr) bool {
-	return x.typ.isYear() && y.lit != nil && y.lit.Kind == IntValue && y.lit.Int < 100
+	if !x.typ.isYear() || x.col == nil || y.lit == nil {
+		return false
+	}
+	if y.lit.Kind == TextValue {
+		i, ok := integerText(y.lit.Text)
+		return !ok || i < 100
+	}
+	return y.lit.Kind != IntValue || y.lit.Int < 100
 }
 
 // number makes a truth value an integer.
@@ -133,7 +139,12 @@ func (t *translator) compareText(op string, x, y expr) (expr, error) {
 	if err != nil {
 		return x, err
 	}
-	l, r := xs[0], xs[1]
+	return compareBy(c.coll, op, xs[0], xs[1])
+}
+
+// compareBy compares two strings by a collation.
+func compareBy(coll *Collation, op string, x, y expr) (expr, error) {
+	l, r, c := x, y, collated{coll: coll}
 	if c.coll == collationBinary {
 		a, err := l.bytes()
 		if err != nil {
@@ -416,11 +427,15 @@ func (t *translator) between(e *env, n *ast.BetweenExpr) (expr, error) {
 	if err := oneClass(xs); err != nil {
 		return expr{}, err
 	}
-	low, err := t.compare(">=", xs[0], xs[1])
+	compare, err := t.comparer("between", xs)
+	if err != nil {
+		return expr{}, err
+	}
+	low, err := compare(">=", xs[0], xs[1])
 	if err != nil {
 		return low, err
 	}
-	high, err := t.compare("<=", xs[0], xs[2])
+	high, err := compare("<=", xs[0], xs[2])
 	if err != nil {
 		return high, err
 	}
@@ -429,6 +444,17 @@ func (t *translator) between(e *env, n *ast.BetweenExpr) (expr, error) {
 		sql = "(NOT " + sql + ")"
 	}
 	return truth(sql, low.typ.Nullable || high.typ.Nullable), nil
+}
+
+// comparer gives the comparison for values of one predicate: strings all compare by the one collation in which they meet.
+func (t *translator) comparer(op string, xs []expr) (func(op string, x, y expr) (expr, error), error) {
+	for i := range xs {
+		if xs[i].typ.Kind != KindString {
+			return t.compare, nil
+		}
+	}
+	_, c, err := t.texts(op, xs...)
+	return func(op string, x, y expr) (expr, error) { return compareBy(c.coll, op, x, y) }, err
 }
 
 // oneClass refuses BETWEEN over mixed classes, for which MySQL picks one way of comparing for all three values.
@@ -472,11 +498,15 @@ func (t *translator) in(e *env, n *ast.PatternInExpr) (expr, error) {
 	if err := inClasses(x, list); err != nil {
 		return x, err
 	}
+	compare, err := t.comparer(" IN ", append([]expr{x}, list...))
+	if err != nil {
+		return x, err
+	}
 	var parts, same []string
 	var left string
 	nullable := x.typ.Nullable
 	for _, y := range list {
-		c, err := t.compare("=", x, y)
+		c, err := compare("=", x, y)
 		if err != nil {
 			return c, err
 		}
@@ -500,10 +530,17 @@ func (t *translator) in(e *env, n *ast.PatternInExpr) (expr, error) {
 
 // inClasses refuses text among numbers: MySQL then compares each pair by rules of its own.
 func inClasses(x expr, list []expr) error {
+	texts, numbers := 0, 0
 	for _, y := range list {
-		if x.typ.Kind == KindString && !x.typ.isEnum() && numericKind(y.typ.Kind) {
-			return unsupported("IN over text and numbers")
+		switch {
+		case y.typ.Kind == KindString:
+			texts++
+		case numericKind(y.typ.Kind):
+			numbers++
 		}
+	}
+	if texts > 0 && numbers > 0 || x.typ.Kind == KindString && !x.typ.isEnum() && numbers > 0 {
+		return unsupported("IN over text and numbers")
 	}
 	return nil
 }

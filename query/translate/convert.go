@@ -14,6 +14,9 @@ import (
 // numeric gives the number that MySQL makes of a value in a numeric context: strings their numeric prefix as a
 // DOUBLE, an ENUM its index, temporal values their digits.
 func (t *translator) numeric(x expr) (expr, error) {
+	if x.mixed {
+		return x, unsupported("a choice between values of different types as a number")
+	}
 	switch x.typ.Kind {
 	case KindInt:
 		if x.phys.k == physBool {
@@ -37,7 +40,7 @@ func (t *translator) numeric(x expr) (expr, error) {
 func (t *translator) stringNumber(x expr) (expr, error) {
 	switch {
 	case x.lit != nil && x.lit.Kind == HexValue:
-		return hexNumber(x.lit.Text)
+		return hexNumber(x)
 	case x.lit != nil:
 		return doubleLiteral(number.Double([]byte(x.lit.Text))), nil
 	case x.typ.isEnum() || x.typ.isSet():
@@ -67,8 +70,8 @@ func doubleOf(t Type) Type {
 	return ty
 }
 
-func hexNumber(s string) (expr, error) {
-	s = strings.TrimLeft(s, "\x00")
+func hexNumber(h expr) (expr, error) {
+	s := strings.TrimLeft(h.lit.Text, "\x00")
 	if len(s) > 8 {
 		return expr{}, unsupported("a hexadecimal literal of more than 8 bytes as a number")
 	}
@@ -77,7 +80,7 @@ func hexNumber(s string) (expr, error) {
 		u = u<<8 | uint64(s[i])
 	}
 	x := uintLiteral(u)
-	x.typ.Unsigned = true
+	x.typ.Unsigned = x.typ.Unsigned || h.typ.Unsigned // 0x41 is unsigned, b'1' is not
 	return x, nil
 }
 
@@ -123,10 +126,8 @@ func (t *translator) double(x expr) (string, error) {
 	switch {
 	case x.lit != nil:
 		return doubleSQL(x.lit.float()), nil
-	case x.phys.k == physDouble && x.overflows:
-		return fmt.Sprintf("CASE WHEN isfinite(%[1]s) IS NOT FALSE THEN %[1]s ELSE error('DOUBLE value is out of range') END", x.sql), nil
 	case x.phys.k == physDouble:
-		return x.sql, nil
+		return finite(x), nil
 	case x.phys.k == physDecimal && x.phys.p > 15:
 		// DuckDB divides two rounded numbers here; its reading of text rounds once, as MySQL does.
 		return "CAST(CAST(" + x.sql + " AS VARCHAR) AS DOUBLE)", nil
@@ -153,6 +154,9 @@ func (v *Value) float() float64 {
 // strings their integer prefix. The result is BIGINT, or UBIGINT when the type is unsigned.
 func (t *translator) integer(x expr) (expr, error) {
 	if x.typ.Kind == KindString && !x.typ.isEnum() && !x.typ.isSet() && (x.lit == nil || x.lit.Kind != HexValue) {
+		if x.mixed {
+			return x, unsupported("a choice between values of different types as a number")
+		}
 		if x.typ.isBytes() {
 			return x, unsupported("a byte string as an integer")
 		}
@@ -180,8 +184,11 @@ func (t *translator) integer(x expr) (expr, error) {
 
 // clamped rounds a DECIMAL or DOUBLE to a BIGINT; MySQL takes the nearest BIGINT for what is too large.
 func clamped(x expr) string {
-	if x.phys.k == physDecimal && x.phys.p-x.phys.s < 19 {
+	switch {
+	case x.phys.k == physDecimal && x.phys.p-x.phys.s < 19:
 		return "CAST(" + x.sql + " AS BIGINT)"
+	case x.phys.k == physFloat: // MySQL gives the smallest BIGINT for both ends
+		return fmt.Sprintf("(CASE WHEN abs(%[1]s) >= 9223372036854775807 THEN (-9223372036854775807 - 1) ELSE CAST(%[1]s AS BIGINT) END)", x.sql)
 	}
 	return fmt.Sprintf("(CASE WHEN %[1]s >= 9223372036854775807 THEN 9223372036854775807 WHEN %[1]s <= -9223372036854775808 THEN (-9223372036854775807 - 1) ELSE CAST(%[1]s AS BIGINT) END)", x.sql)
 }
@@ -226,6 +233,8 @@ func (t *translator) text(x expr) expr {
 
 func intText(x expr) string {
 	switch {
+	case x.ragged != "":
+		return x.ragged
 	case x.lit != nil && x.lit.Kind == IntValue:
 		return quoteText(strconv.FormatInt(x.lit.Int, 10))
 	case x.phys.k == physBool:
@@ -252,13 +261,23 @@ func decimalText(x expr) string {
 }
 
 func doubleText(x expr) string {
-	if x.ragged != "" {
+	switch {
+	case x.ragged != "":
 		return x.ragged
-	}
-	if x.phys.k == physFloat {
+	case x.phys.k == physFloat:
 		return "tm_float_to_str(" + x.sql + ")"
+	case x.lit != nil || x.col != nil:
+		return "tm_double_to_str(" + x.sql + ")"
 	}
-	return "tm_double_to_str(" + x.sql + ")"
+	return "tm_double_text(" + finite(x) + ")"
+}
+
+// finite gives a DOUBLE that ends the query where MySQL would: when it is infinite.
+func finite(x expr) string {
+	if !x.overflows {
+		return x.sql
+	}
+	return fmt.Sprintf("CASE WHEN isfinite(%[1]s) IS NOT FALSE THEN %[1]s ELSE error('DOUBLE value is out of range') END", x.sql)
 }
 
 func datetimeText(sql string, fsp int) string {
@@ -283,11 +302,17 @@ func (t *translator) texts(op string, xs ...expr) ([]expr, collated, error) {
 	out := make([]expr, len(xs))
 	var c collated
 	for i, x := range xs {
+		if x.typ.isBit() {
+			return nil, c, unsupported("BIT as text")
+		}
 		out[i] = t.text(x)
 		next := out[i].collated()
 		if i == 0 {
 			c = next
 			continue
+		}
+		if c.coer == None || next.coer == None {
+			return nil, c, unsupported("text in which collations conflict together with other text")
 		}
 		mixed, ok := mixCollations(c, next)
 		if !ok || mixed.coer == None && op != "" {
@@ -335,6 +360,9 @@ func validText(s string) bool { return utf8.ValidString(s) }
 func (t *translator) merged(op string, xs []expr) (Type, phys, error) {
 	kind, nullable := KindNull, false
 	for i := range xs {
+		if xs[i].typ.isBit() {
+			return Type{}, phys{}, unsupported("BIT as a branch of %s", op)
+		}
 		kind = mergeKinds(kind, xs[i].typ.Kind)
 		nullable = nullable || xs[i].typ.Nullable
 	}
@@ -347,7 +375,7 @@ func (t *translator) merged(op string, xs []expr) (Type, phys, error) {
 	case KindInt, KindDecimal:
 		ty, p, err = mergeExact(xs, kind)
 	case KindDouble:
-		ty, p = mergeDoubles(xs)
+		ty, p, err = mergeDoubles(xs)
 	case KindDate:
 		ty, p = dateType(), phys{k: physDate}
 	case KindDateTime:
@@ -396,7 +424,7 @@ func mergeExact(xs []expr, kind Kind) (Type, phys, error) {
 			return Type{}, phys{}, unsupported("DECIMAL values of more than %d digits as branches", maxDuckDecimal)
 		}
 		digits, scale = max(digits, ty.integerDigits()), max(scale, ty.Scale)
-		allUnsigned = allUnsigned && ty.Unsigned
+		allUnsigned = allUnsigned && ty.Unsigned && ty.Kind == kind
 	}
 	if kind == KindInt {
 		field, grows := mergeIntFields(xs)
@@ -438,7 +466,10 @@ func intRank(field byte) int {
 			return i
 		}
 	}
-	return len(intFields) - 1 // YEAR apart, all else is a BIGINT
+	if field == mysql.TypeYear {
+		return 1 // as a SMALLINT
+	}
+	return len(intFields) - 1
 }
 
 // mergeIntFields gives the widest of the integer types. grows tells that signed and unsigned BIGINT meet.
@@ -471,18 +502,24 @@ func mergeIntFields(xs []expr) (field byte, grows bool) {
 	return intFields[rank], false
 }
 
-func mergeDoubles(xs []expr) (Type, phys) {
+func mergeDoubles(xs []expr) (Type, phys, error) {
 	ty := doubleType()
-	floats := true
+	floats, others := 0, 0
 	for i := range xs {
-		k := &xs[i].typ
-		floats = floats && (k.Kind == KindNull || k.Field == mysql.TypeFloat)
+		switch k := &xs[i].typ; {
+		case k.Field == mysql.TypeFloat:
+			floats++
+		case k.Kind != KindNull && k.Kind != KindDouble:
+			others++
+		case k.Kind == KindDouble:
+			return ty, phys{k: physDouble}, nil
+		}
 	}
-	if floats {
-		ty.Field = mysql.TypeFloat
-		return ty, phys{k: physFloat}
+	if others > 0 {
+		return ty, phys{}, unsupported("FLOAT mixed with integers or decimals")
 	}
-	return ty, phys{k: physDouble}
+	ty.Field = mysql.TypeFloat
+	return ty, phys{k: physFloat}, nil
 }
 
 func mergeDateTimes(xs []expr) (Type, phys, error) {
@@ -491,7 +528,14 @@ func mergeDateTimes(xs []expr) (Type, phys, error) {
 			return Type{}, phys{}, unsupported("TIME mixed with DATE or DATETIME")
 		}
 	}
-	return datetimeType(maxScale(xs)), phys{k: physTimestamp}, nil
+	ty := datetimeType(maxScale(xs))
+	ty.Field = mysql.TypeTimestamp
+	for i := range xs {
+		if xs[i].typ.Kind != KindNull && xs[i].typ.Field != mysql.TypeTimestamp {
+			ty.Field = mysql.TypeDatetime
+		}
+	}
+	return ty, phys{k: physTimestamp}, nil
 }
 
 func maxScale(xs []expr) int {
@@ -513,7 +557,20 @@ func maxPhysScale(xs []expr, scale int) int {
 	return scale
 }
 
+// onlyMembers tells branches for which MySQL keeps the type ENUM or SET.
+func onlyMembers(xs []expr) bool {
+	for i := range xs {
+		if ty := &xs[i].typ; ty.Kind != KindNull && !ty.isEnum() && !ty.isSet() {
+			return false
+		}
+	}
+	return true
+}
+
 func (t *translator) mergeStrings(op string, xs []expr) (Type, phys, error) {
+	if onlyMembers(xs) && op != "UNION" {
+		return Type{}, phys{}, unsupported("nothing but ENUM or SET values as branches of %s", op)
+	}
 	ts, c, err := t.texts("", xs...)
 	if err != nil {
 		return Type{}, phys{}, err
@@ -525,9 +582,6 @@ func (t *translator) mergeStrings(op string, xs []expr) (Type, phys, error) {
 	for i := range ts {
 		length = max(length, ts[i].typ.Length)
 		blob = blob || xs[i].typ.Field == mysql.TypeBlob
-		if xs[i].typ.isBit() {
-			return Type{}, phys{}, unsupported("BIT mixed with text")
-		}
 	}
 	if c.coll == nil {
 		return Type{}, phys{}, unsupported("%s of these types", op)
@@ -548,6 +602,9 @@ func (t *translator) as(x expr, ty Type, p phys) (string, error) {
 	case KindNull:
 		return "NULL", nil
 	case KindString:
+		if x.typ.Kind == KindNull {
+			return fmt.Sprintf("CAST(NULL AS %s)", p), nil
+		}
 		return t.text(x).asCollation(ty.Collation)
 	case KindDouble:
 		if p.k == physFloat {

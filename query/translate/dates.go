@@ -47,6 +47,8 @@ func fnDatePart(name string, p datePart) builder {
 		if p.clock && x.lit != nil && x.lit.Kind == TextValue {
 			if us, fsp, ok := parseTime(x.lit.Text); ok {
 				x = expr{sql: itoa(int(us)), typ: timeType(fsp), phys: phys{k: physMicros}}
+			} else if d, ok := parseDateTime(x.lit.Text); ok && d.isDate {
+				return x, unsupported("%s of the constant '%s'", strings.ToUpper(name), x.lit.Text)
 			}
 		}
 		d, err := t.temporal(x)
@@ -406,7 +408,9 @@ func (t *translator) extract(e *env, unit ast.TimeUnitType, args []expr) (expr, 
 // monthsBetween counts whole months: one is whole when the day and time of day are reached again.
 func monthsBetween(a, b string) string {
 	month := func(x string) string { return fmt.Sprintf("(CAST(year(%[1]s) AS BIGINT) * 12 + month(%[1]s))", x) }
-	rest := func(x string) string { return fmt.Sprintf("(epoch_us(%[1]s) - epoch_us(date_trunc('month', %[1]s)))", x) }
+	rest := func(x string) string {
+		return fmt.Sprintf("(epoch_us(%[1]s) - epoch_us(date_trunc('month', %[1]s)))", x)
+	}
 	return fmt.Sprintf("(%s - %s + CASE WHEN %[3]s >= %[4]s AND %[5]s < %[6]s THEN -1 WHEN %[3]s < %[4]s AND %[5]s > %[6]s THEN 1 ELSE 0 END)",
 		month(b), month(a), b, a, rest(b), rest(a))
 }

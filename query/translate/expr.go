@@ -28,6 +28,9 @@ type expr struct {
 	// ragged is the text of a number that MySQL prints with the digits of the branch it comes from, not with those of its
 	// type: the outcome of IF and CASE. Empty: the number prints as its type says.
 	ragged string
+	// mixed tells a text that is a choice between values of different types; as a number MySQL takes the value chosen,
+	// not its text.
+	mixed bool
 	// ascii tells a text that certainly has only ASCII characters.
 	ascii bool
 }

@@ -139,9 +139,14 @@ func (g *grouping) add(x expr) error {
 	if err != nil {
 		return err
 	}
+	if isNumber(key) { // a position to DuckDB
+		key = "CAST(" + key + " AS BIGINT)"
+	}
 	g.keys = append(g.keys, groupKey{e: x, sql: key, plain: plain && key == x.sql})
 	return nil
 }
+
+func isNumber(sql string) bool { return allDigits(strings.Trim(sql, "(-)")) }
 
 // constantKeys keeps a GROUP BY of nothing but constants a GROUP BY: no rows, no group.
 func (g *grouping) constantKeys() {
@@ -158,6 +163,9 @@ func (b *block) groupItem(n ast.ExprNode) (expr, error) {
 		return expr{}, err
 	}
 	if f == nil {
+		if v, ok, _ := b.t.constant(n); ok && v.Kind == UintValue {
+			return expr{}, errBadField(fmt.Sprint(v.Uint), "group statement")
+		}
 		return b.t.expr(e, n)
 	}
 	if f.node != nil && (hasAggregate(f.node) || hasWindow(f.node)) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/mysql"
 )
 
 // caseWhen translates both forms of CASE.
@@ -47,8 +48,27 @@ func (t *translator) whenCondition(e *env, value *expr, n ast.ExprNode) (string,
 	if err != nil {
 		return "", err
 	}
+	if !comparedAlike(*value, w) {
+		return "", unsupported("CASE value WHEN over values of different types")
+	}
 	c, err := t.compare("=", *value, w)
 	return c.sql, err
+}
+
+// comparedAlike tells values that CASE value WHEN compares as = does: MySQL chooses one comparison for all WHENs of a
+// type, without regard to signs.
+func comparedAlike(v, w expr) bool {
+	switch {
+	case v.typ.Kind == KindNull || w.typ.Kind == KindNull:
+		return true
+	case v.typ.Kind != w.typ.Kind:
+		return v.typ.Kind == KindDecimal && w.typ.Kind == KindInt || v.typ.Kind == KindInt && w.typ.Kind == KindDecimal
+	case v.typ.Kind == KindInt:
+		return v.typ.Unsigned == w.typ.Unsigned || w.lit != nil && w.lit.Kind == IntValue && w.lit.Int >= 0
+	case v.typ.Kind == KindString:
+		return w.lit != nil || v.typ.Collation.Name == w.typ.Collation.Name
+	}
+	return true
 }
 
 // branches writes CASE WHEN conds[i] THEN results[i] ... ELSE the last result, in the type in which the results meet.
@@ -71,7 +91,7 @@ func (t *translator) branches(op string, conds []string, results []expr) (expr, 
 		}
 	}
 	b.WriteString(" END")
-	out := expr{sql: "(" + b.String() + ")", typ: ty, phys: p, ascii: allASCII(results), overflows: anyOverflows(results)}
+	out := expr{sql: "(" + b.String() + ")", typ: ty, phys: p, ascii: allASCII(results), overflows: anyOverflows(results), mixed: mixedKinds(ty, results)}
 	if p.k == physNull {
 		out.sql = "NULL"
 	}
@@ -86,7 +106,8 @@ func unevenScales(ty Type, results []expr) bool {
 	for i := range results {
 		r := &results[i]
 		uneven := ty.Kind == KindDecimal && r.typ.Scale != ty.Scale || ty.Kind == KindDouble && r.typ.Kind == KindDecimal
-		if numericKind(r.typ.Kind) && (uneven || r.ragged != "") {
+		padded := r.typ.Zerofill > 0 && ty.Field != mysql.TypeYear
+		if numericKind(r.typ.Kind) && (uneven || padded || r.ragged != "") {
 			return true
 		}
 	}
@@ -94,7 +115,7 @@ func unevenScales(ty Type, results []expr) bool {
 }
 
 func (t *translator) raggedText(ty Type, conds []string, results []expr) string {
-	if ty.Kind == KindDouble {
+	if ty.Kind != KindDecimal {
 		return unprintable
 	}
 	var b strings.Builder
@@ -110,6 +131,16 @@ func (t *translator) raggedText(ty Type, conds []string, results []expr) string 
 
 // unprintable stands where the digits that MySQL prints depend on how it runs the query.
 const unprintable = "error('This version of Tidemark does not support printing IF or CASE over numbers of different scales here')"
+
+func mixedKinds(ty Type, xs []expr) bool {
+	for i := range xs {
+		k := xs[i].typ.Kind
+		if ty.Kind == KindString && k != KindString && k != KindNull || ty.Kind == KindDateTime && k == KindDate || xs[i].mixed || ty.Kind == KindString && (xs[i].typ.isEnum() || xs[i].typ.isSet()) {
+			return true
+		}
+	}
+	return false
+}
 
 func allASCII(xs []expr) bool {
 	for i := range xs {
@@ -150,7 +181,7 @@ func fnCoalesce(t *translator, e *env, args []expr) (expr, error) {
 			return expr{}, err
 		}
 	}
-	out := expr{sql: "coalesce(" + strings.Join(parts, ", ") + ")", typ: ty, phys: p, ascii: allASCII(args), overflows: anyOverflows(args)}
+	out := expr{sql: "coalesce(" + strings.Join(parts, ", ") + ")", typ: ty, phys: p, ascii: allASCII(args), overflows: anyOverflows(args), mixed: mixedKinds(ty, args)}
 	if p.k == physNull {
 		out.sql = "NULL"
 	}
@@ -159,6 +190,15 @@ func fnCoalesce(t *translator, e *env, args []expr) (expr, error) {
 
 func fnNullIf(t *translator, e *env, args []expr) (expr, error) {
 	x := args[0].number()
+	if a, b := args[0].typ.Kind, args[1].typ.Kind; a != b && a != KindNull && b != KindNull && !(a <= KindDecimal && b <= KindDecimal) && !(x.typ.temporal() && args[1].lit != nil) {
+		return x, unsupported("NULLIF over values of different types")
+	}
+	if x.typ.Kind == KindString && args[1].typ.Kind == KindString && x.typ.isBytes() != args[1].typ.isBytes() {
+		return x, unsupported("NULLIF over text and byte strings")
+	}
+	if x.typ.isEnum() || x.typ.isSet() {
+		x.typ.Field, x.typ.Elements = mysql.TypeVarString, nil
+	}
 	c, err := t.compare("=", args[0], args[1])
 	if err != nil {
 		return c, err
@@ -185,6 +225,9 @@ func fnGreatest(name string) builder {
 		parts := make([]string, len(args))
 		var nulls []string
 		for i, x := range args {
+			if x.phys.k == physFloat || x.lit != nil && x.lit.Kind == HexValue {
+				return expr{}, unsupported("%s over FLOAT or hexadecimal values", strings.ToUpper(name))
+			}
 			if x.typ.Kind != ty.Kind && x.typ.temporal() {
 				return expr{}, unsupported("%s over values of different temporal types", strings.ToUpper(name))
 			}

@@ -3,6 +3,8 @@ package translate
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/mysql"
 )
 
 func mathFunctions() map[string]builtin {
@@ -17,12 +19,18 @@ func mathFunctions() map[string]builtin {
 
 // oneNumber makes a number of an argument; wide decimals are refused.
 func (t *translator) oneNumber(name string, x expr) (expr, error) {
+	if x.typ.temporal() || x.lit != nil && x.lit.Kind == HexValue {
+		return x, unsupported("%s over dates, times and hexadecimal literals", name)
+	}
 	x, err := t.numeric(x)
 	if err == nil && x.phys.k == physDecimalText {
 		err = unsupported("%s over DECIMAL values of more than %d digits", name, maxDuckDecimal)
 	}
 	x = x.number()
 	x.typ.Zerofill = 0
+	if x.typ.Kind == KindInt {
+		x.typ.Field = mysql.TypeLonglong
+	}
 	return x, err
 }
 
@@ -40,7 +48,7 @@ func fnAbs(t *translator, e *env, args []expr) (expr, error) {
 	case x.typ.Kind == KindDouble:
 		d, err := t.double(x)
 		out.typ, out.phys = doubleType(), phys{k: physDouble}
-		out.typ.Nullable = x.typ.Nullable
+		out.typ.Nullable, out.typ.Unsigned = x.typ.Nullable, x.typ.Unsigned
 		out.sql = "abs(" + d + ")"
 		return out, err
 	default:
@@ -114,15 +122,12 @@ func (t *translator) roundTo(name string, args []expr, cut func(x expr, p phys) 
 	case x.typ.Kind == KindDouble:
 		return x, unsupported("%s over floating-point numbers", name)
 	case x.typ.Kind == KindInt && digits >= 0:
-		out := nullableBy(expr{sql: x.sql, typ: x.typ, phys: x.phys}, args)
-		out.typ.Field = bigintType().Field
-		return out, nil
+		return nullableBy(expr{sql: x.sql, typ: x.typ, phys: x.phys}, args), nil
 	case digits < 0:
 		return x, unsupported("%s to a negative number of digits", name)
 	}
 	scale := int(min(digits, int64(x.typ.Scale)))
 	ty := decimalType(x.typ.integerDigits()+1+scale, scale)
-	ty.Unsigned = x.typ.Unsigned
 	out := expr{typ: ty, phys: phys{k: physDecimal, p: min(x.phys.p-x.phys.s+1+scale, maxDuckDecimal), s: scale}}
 	if x.phys.s == scale {
 		out.sql, out.phys = x.sql, x.phys

@@ -22,6 +22,9 @@ func orderSQL(items []orderItem) string {
 	}
 	parts := make([]string, len(items))
 	for i, it := range items {
+		if isNumber(it.sql) { // a position to DuckDB
+			it.sql = "CAST(" + it.sql + " AS BIGINT)"
+		}
 		parts[i] = it.sql + direction(it.desc)
 	}
 	return " ORDER BY " + strings.Join(parts, ", ")

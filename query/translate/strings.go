@@ -45,9 +45,6 @@ func (t *translator) oneText(name string, x expr) (expr, collated, error) {
 	if s.phys.k == physBlob {
 		return s, collated{}, unsupported("%s over byte strings", name)
 	}
-	if s.typ.Kind == KindString && s.typ.Coercibility == Ignorable {
-		s.typ.Collation = t.effective(collationByName(t.session.Collation))
-	}
 	c := s.collated()
 	c.ascii = s.ascii
 	return s, c, nil
@@ -141,8 +138,8 @@ func (t *translator) position(x expr) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if i.typ.Kind == KindInt && i.typ.Unsigned {
-		return "CAST(" + i.sql + " AS BIGINT)", nil
+	if i.phys.k == physUint64 {
+		return fmt.Sprintf("CAST(CASE WHEN %[1]s > 9223372036854775807 THEN 9223372036854775807 ELSE %[1]s END AS BIGINT)", i.sql), nil
 	}
 	return i.number().bigint(), nil
 }
@@ -160,9 +157,12 @@ func fnLeft(t *translator, e *env, args []expr) (expr, error) {
 		return s, err
 	}
 	n, err := t.position(args[1])
-	sql := fmt.Sprintf("left(%s, greatest(%s, 0))", s.sql, n)
+	sql := fmt.Sprintf("left(%s, %s)", s.sql, lengthSQL(n))
 	return textResult(guardNull(sql, args[1], n), constantLength(args[1], s.typ.Length), c, args...), err
 }
+
+// lengthSQL bounds a number of characters to what DuckDB accepts.
+func lengthSQL(n string) string { return fmt.Sprintf("greatest(least(%s, 4294967295), 0)", n) }
 
 // guardNull keeps NULL where greatest would leave it out.
 func guardNull(sql string, x expr, n string) string {
@@ -178,7 +178,7 @@ func fnRight(t *translator, e *env, args []expr) (expr, error) {
 		return s, err
 	}
 	n, err := t.position(args[1])
-	sql := fmt.Sprintf("right(%s, greatest(%s, 0))", s.sql, n)
+	sql := fmt.Sprintf("right(%s, %s)", s.sql, lengthSQL(n))
 	return textResult(guardNull(sql, args[1], n), constantLength(args[1], s.typ.Length), c, args...), err
 }
 
@@ -199,16 +199,17 @@ func fnSubstring(t *translator, e *env, args []expr) (expr, error) {
 		if err != nil {
 			return s, err
 		}
-		count, length = fmt.Sprintf(", greatest(%s, 0)", n), constantLength(args[2], s.typ.Length)
-		if args[2].typ.Nullable {
-			count = fmt.Sprintf(", CASE WHEN %s IS NOT NULL THEN greatest(%s, 0) END", n, n)
-		}
+		count, length = ", "+guardNull(lengthSQL(n), args[2], n), constantLength(args[2], s.typ.Length)
 	}
-	plain := fmt.Sprintf("substring(%s, %s%s)", s.sql, pos, count)
+	bounded := pos
+	if l := args[1].lit; l == nil || l.Kind == IntValue && l.Int > 1<<31 {
+		bounded = fmt.Sprintf("least(%s, 4294967295)", pos)
+	}
+	plain := fmt.Sprintf("substring(%s, %s%s)", s.sql, bounded, count)
 	if l := args[1].lit; l == nil || l.Kind != IntValue || l.Int <= 0 {
 		plain = fmt.Sprintf("(CASE WHEN %[1]s = 0 OR %[1]s < -length(%[2]s) THEN left(%[2]s, 0) ELSE %[3]s END)", pos, s.sql, plain)
 	}
-	return textResult(plain, length, c, args...), nil
+	return textResult(guardNull(plain, args[1], pos), length, c, args...), nil
 }
 
 func fnCase(name string) builder {
@@ -300,6 +301,9 @@ func fnLocate(t *translator, e *env, args []expr) (expr, error) {
 func fnInstr(t *translator, e *env, args []expr) (expr, error) { return t.locate(args[0], args[1]) }
 
 func (t *translator) locate(in, what expr) (expr, error) {
+	if in.typ.isText() && what.typ.isText() && what.lit == nil && in.typ.Collation.Name != what.typ.Collation.Name {
+		return expr{}, unsupported("LOCATE and INSTR over text of different collations")
+	}
 	ts, c, err := t.allTexts("locate", []expr{in, what})
 	if err != nil {
 		return expr{}, err
@@ -328,6 +332,9 @@ func fnHex(t *translator, e *env, args []expr) (expr, error) {
 }
 
 func fnASCII(t *translator, e *env, args []expr) (expr, error) {
+	if args[0].typ.isBit() {
+		return expr{}, unsupported("ASCII over BIT")
+	}
 	s := t.text(args[0])
 	b, err := s.bytes()
 	if err != nil {
@@ -388,6 +395,9 @@ func fnHash(name string, length int) builder {
 }
 
 func fnStrcmp(t *translator, e *env, args []expr) (expr, error) {
+	if args[0].typ.Kind != KindString || args[1].typ.Kind != KindString {
+		return expr{}, unsupported("STRCMP over values that are no text")
+	}
 	lt, err := t.compareText("<", t.text(args[0]), t.text(args[1]))
 	if err != nil {
 		return lt, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -59,6 +60,12 @@ func (k *keySet) diverged(table string) error {
 		}
 	}
 	return nil
+}
+
+// expectsRows tells that most keys should be there; the first ones stand for all.
+func (k *keySet) expectsRows() bool {
+	n := min(len(k.expect), 16)
+	return n > 0 && !slices.Contains(k.expect[:n], MustNotExist) && !slices.Contains(k.expect[:n], Any)
 }
 
 // disjoint tells whether two sets have no key in common.
@@ -194,6 +201,7 @@ func (t *Txn) find(ctx context.Context, tt *txnTable, set *keySet) error {
 		rec = tt.old.idx
 	}
 	x := newIndex(tt.rec.Generation, &rec)
+	x.present = set.expectsRows()
 	if tt.rows.layer != 0 {
 		x.layers = append([]LayerID{tt.rows.layer}, x.layers...)
 	}

@@ -71,7 +71,7 @@ func (s *Store) flushTable(ctx context.Context, id TableID) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("flushing table %s: %w", t.rec.Def.FullName(), err), r.abandon())
 	}
-	if err := r.finish(ctx); err != nil {
+	if err := r.commit(ctx); err != nil {
 		return fmt.Errorf("flushing table %s: %w", t.rec.Def.FullName(), err)
 	}
 	return nil

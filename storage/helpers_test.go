@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -87,7 +88,7 @@ func smallOptions(fs vfs.FS) Options {
 	return Options{
 		FS: fs, NoMaintenance: true, Retention: -1, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, ReserveBytes: 1,
 		SegmentRows: 40, FlushSegments: 4, FlushRows: 200, PartMinRows: 20, SpillKeys: 150, LoadRows: 50, Events: 20,
-		settleRows: 16, deltasPerBase: 3, deltaRowsFloor: 10, deadFloor: 5, spillBytes: 1000,
+		settleRows: 16, settleRemaps: 9, settleAfter: 20 * time.Millisecond, deltasPerBase: 3, deltaRowsFloor: 10, deadFloor: 5, spillBytes: 1000,
 	}
 }
 
@@ -187,4 +188,8 @@ func waitUntil(t testing.TB, what string, cond func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatalf("never: %s", what)
+}
+
+func newRecord(def *schema.Table, columns []arrow.Array, n int) arrow.RecordBatch {
+	return array.NewRecordBatch(def.ArrowSchema(), columns, int64(n))
 }

@@ -22,7 +22,8 @@ import (
 // Invariants:
 //  1. The newest layer that has a key, else the base, says where its live row is.
 //  2. A small commit writes the base and takes its keys out of all layers, so that 1 holds.
-//  3. A home that is the target of a remap is not retired before the remap is gone: one remap leads to a live home.
+//  3. Remaps lead to live homes: when the home that a remap leads to is retired itself, the remap is taken on to the home
+//     that its rows moved to. So one remap is enough.
 
 func baseKey(dst []byte, g Generation, key []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, kindBase), uint64(g))
@@ -38,9 +39,11 @@ const indexPrefixLen = 9
 
 // index looks keys up in one table as of a Pebble snapshot.
 type index struct {
-	gen    Generation
-	layers []LayerID // newest first
-	remaps map[HomeID]LayerID
+	gen Generation
+	// present tells that the keys are expected to be there, so that filters are not worth reading.
+	present bool
+	layers  []LayerID // newest first
+	remaps  map[HomeID]LayerID
 }
 
 func newIndex(gen Generation, rec *indexRecord) *index {
@@ -121,10 +124,10 @@ func newCursor(r pebble.Reader, x *index) *cursor {
 	return c
 }
 
-func (s *seeker) find(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+func (s *seeker) find(r pebble.Reader, key []byte, filter bool) (value []byte, ok bool, err error) {
 	if s.it == nil {
 		lower := bytes.Clone(s.key[:indexPrefixLen])
-		s.it, err = r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixEnd(lower), UseL6Filters: true})
+		s.it, err = r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixEnd(lower), UseL6Filters: filter})
 		if err != nil {
 			return nil, false, err
 		}
@@ -162,7 +165,7 @@ func (c *cursor) find(key []byte) (found, error) {
 		}
 		c.remaps[layer] = s
 	}
-	v, ok, err := s.find(c.r, key)
+	v, ok, err := s.find(c.r, key, false)
 	if err != nil {
 		return found{}, fmt.Errorf("key index: %w", err)
 	}
@@ -175,7 +178,7 @@ func (c *cursor) find(key []byte) (found, error) {
 // raw gives the newest entry of the key.
 func (c *cursor) raw(key []byte) (found, error) {
 	for i := range c.layers {
-		v, ok, err := c.layers[i].find(c.r, key)
+		v, ok, err := c.layers[i].find(c.r, key, true)
 		if err != nil {
 			return found{}, fmt.Errorf("key index: %w", err)
 		}
@@ -186,7 +189,7 @@ func (c *cursor) raw(key []byte) (found, error) {
 			return decodeEntry(v)
 		}
 	}
-	v, ok, err := c.base.find(c.r, key)
+	v, ok, err := c.base.find(c.r, key, !c.x.present)
 	if err != nil {
 		return found{}, fmt.Errorf("key index: %w", err)
 	}

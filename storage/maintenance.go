@@ -29,8 +29,8 @@ type maintenance struct {
 	full map[TableID]bool
 	room chan struct{}
 	err  error // of the last flush; nil after one that went well
-	// claims are the new homes whose relocation is under way.
-	claims map[HomeID]bool
+	// changed is when each table changed last, by anything but maintenance of its index.
+	changed map[TableID]time.Time
 }
 
 // retryEvery is how often work that failed is tried again, and files are looked for whose retention has ended.
@@ -39,7 +39,7 @@ const retryEvery = 5 * time.Second
 func newMaintenance(s *Store) *maintenance {
 	w := &maintenance{
 		s: s, flush: make(chan struct{}, 1), merge: make(chan struct{}, 1), janitor: make(chan struct{}, 1),
-		toFlush: map[TableID]bool{}, toMerge: map[TableID]bool{}, full: map[TableID]bool{}, room: make(chan struct{}), claims: map[HomeID]bool{},
+		toFlush: map[TableID]bool{}, toMerge: map[TableID]bool{}, full: map[TableID]bool{}, room: make(chan struct{}), changed: map[TableID]time.Time{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for id := range s.head.Load().tables {
@@ -100,10 +100,14 @@ func (w *maintenance) touched(st *state, ids []TableID) {
 	defer w.mu.Unlock()
 	for _, id := range ids {
 		w.toFlush[id], w.toMerge[id] = true, true
+		w.changed[id] = w.s.opt.Now()
 		if t := st.tables[id]; t != nil && w.s.flushLoad(t) >= 4 {
 			w.full[id] = true
 		} else {
 			delete(w.full, id)
+		}
+		if st.tables[id] == nil {
+			delete(w.changed, id)
 		}
 	}
 	close(w.room)
@@ -111,22 +115,11 @@ func (w *maintenance) touched(st *state, ids []TableID) {
 	w.kick()
 }
 
-func (w *maintenance) claim(id HomeID) {
+// quiet tells whether nothing has changed in a table for a while.
+func (w *maintenance) quiet(id TableID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.claims[id] = true
-}
-
-func (w *maintenance) unclaim(id HomeID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.claims, id)
-}
-
-func (w *maintenance) claimed(id HomeID) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.claims[id]
+	return w.s.opt.Now().Sub(w.changed[id]) >= w.s.opt.settleAfter
 }
 
 // take gives the tables noted in one of the two sets, in the order of their ids, and empties it.
@@ -211,14 +204,15 @@ func (w *maintenance) flushAll(ctx context.Context) error {
 func (w *maintenance) mergeAll(ctx context.Context) error {
 	var errs []error
 	for _, id := range w.take(&w.toMerge) {
-		again, err := w.s.tidy(ctx, id)
+		next, err := w.s.tidy(ctx, id)
 		if err != nil {
 			errs = append(errs, err)
+			next = later
 		}
-		if again || err != nil {
+		if next != done {
 			w.note(w.toMerge, id)
 		}
-		if again && err == nil {
+		if next == again {
 			signal(w.merge)
 		}
 	}
@@ -230,14 +224,15 @@ func (w *maintenance) mergeAll(ctx context.Context) error {
 func (s *Store) Maintain(ctx context.Context) error {
 	w := s.work
 	err := w.flushAll(ctx)
+	signal(w.merge)
 	for err == nil {
-		w.mu.Lock()
-		due := len(w.toMerge)
-		w.mu.Unlock()
-		if due == 0 {
-			break
+		select {
+		case <-w.merge:
+			err = w.mergeAll(ctx)
+			continue
+		default:
 		}
-		err = w.mergeAll(ctx)
+		break
 	}
 	return firstError(err, s.removeGarbage(ctx))
 }

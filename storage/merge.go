@@ -15,36 +15,50 @@ import (
 	"github.com/tidemarkdb/tidemark/storage/part"
 )
 
-// tidy does one piece of the work that a table's parts and index need, and tells whether there may be more.
-func (s *Store) tidy(ctx context.Context, id TableID) (again bool, err error) {
-	t := s.head.Load().tables[id]
-	if t == nil || t.damage != nil {
-		return false, nil
-	}
-	if len(t.idx.Layers) > 0 {
-		return true, s.drain(ctx, id, t.idx.Layers[0])
-	}
+// what follows a piece of background work on a table.
+type followUp int
+
+const (
+	done  followUp = iota // nothing, until the table changes
+	later                 // look again at the next round
+	again                 // there may be more to do at once
+)
+
+// tidy does one piece of the work that a table's parts and index need.
+func (s *Store) tidy(ctx context.Context, id TableID) (followUp, error) {
 	base := s.pinHead()
 	defer s.unpin(base.seq)
-	if t = base.tables[id]; t == nil {
-		return false, nil
+	t := base.tables[id]
+	if t == nil || t.damage != nil {
+		return done, nil
 	}
-	if i := slices.IndexFunc(t.idx.Remaps, func(r remap) bool { return !s.work.claimed(r.New) }); i >= 0 {
-		return true, s.settle(ctx, id, t.idx.Remaps[i].New)
+	if len(t.idx.Layers) > 0 {
+		return again, s.drain(ctx, id, t.idx.Layers[0])
 	}
-	parts := s.pickMerge(t)
-	if len(parts) == 0 {
-		return false, nil
+	if parts := s.pickMerge(t); len(parts) > 0 {
+		return again, s.mergeParts(ctx, base, t, parts)
 	}
-	if err := s.mergeParts(ctx, base, t, parts); err != nil {
-		err = fmt.Errorf("merging parts of table %s: %w", t.rec.Def.FullName(), err)
-		var damage *DamageError
-		if errors.As(err, &damage) {
-			s.markDamaged(id, damage)
+	if len(t.idx.Remaps) == 0 {
+		return done, nil
+	}
+	if home := s.pickSettle(t); home != 0 {
+		return again, s.settle(ctx, id, home)
+	}
+	return later, nil
+}
+
+// pickSettle chooses the home to settle next, 0 for none yet. Settling costs a write for each row of a home, which a merge
+// makes needless; a remap costs a second look for each key that it resolves. So homes that will be merged soon wait.
+func (s *Store) pickSettle(t *tableState) HomeID {
+	for _, r := range t.idx.Remaps {
+		if h := t.home(r.New); int64(h.dead.rows)*4 >= s.opt.MergeRows {
+			return r.New
 		}
-		return false, err
 	}
-	return true, nil
+	if len(t.idx.Remaps) >= s.opt.settleRemaps || s.work.quiet(t.id) {
+		return t.idx.Remaps[0].New
+	}
+	return 0
 }
 
 // The rules of merging.
@@ -61,9 +75,6 @@ const (
 func (s *Store) pickMerge(t *tableState) []*partState {
 	var small []*partState
 	for _, p := range t.parts {
-		if t.unsettled(p.id) {
-			continue
-		}
 		heavy := p.count >= s.opt.deadFloor && float64(p.count) > deadShare*float64(p.rec.Info.Rows)
 		if p.alive() == 0 || heavy {
 			return []*partState{p}
@@ -107,6 +118,18 @@ func (s *Store) fitting(parts []*partState) []*partState {
 }
 
 func (s *Store) mergeParts(ctx context.Context, base *state, t *tableState, parts []*partState) error {
+	err := s.relocateParts(ctx, base, t, parts)
+	if err == nil {
+		return nil
+	}
+	var damage *DamageError
+	if errors.As(err, &damage) {
+		s.markDamaged(t.id, damage)
+	}
+	return fmt.Errorf("merging parts of table %s: %w", t.rec.Def.FullName(), err)
+}
+
+func (s *Store) relocateParts(ctx context.Context, base *state, t *tableState, parts []*partState) error {
 	homes := make([]*home, len(parts))
 	alive := int64(0)
 	for i, p := range parts {
@@ -121,7 +144,7 @@ func (s *Store) mergeParts(ctx context.Context, base *state, t *tableState, part
 			return errors.Join(err, r.abandon())
 		}
 	}
-	return r.finish(ctx)
+	return r.commit(ctx)
 }
 
 // writeMerge writes the live rows of the parts, in key order, as a new part.

@@ -128,7 +128,7 @@ func openMeta(dir string, opt *Options) (*meta, error) {
 	}
 	for i := range m.options.Levels {
 		m.options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		m.options.Levels[i].BlockSize = 8 << 10
+		m.options.Levels[i].BlockSize = 4 << 10
 	}
 	m.options.EnsureDefaults()
 	err := watch.guard(func() (err error) {

@@ -16,7 +16,7 @@ type Options struct {
 	FS vfs.FS
 	// Logger gets what an operator should see; default: nothing is logged.
 	Logger *slog.Logger
-	// CacheBytes is Pebble's block cache; default 96 MiB. A larger one helps upserts at random on large tables.
+	// CacheBytes is Pebble's block cache; default 160 MiB. A larger one helps upserts at random on large tables.
 	CacheBytes int64
 	// MemTableBytes is the size of one Pebble memtable; up to three may exist; default 32 MiB.
 	MemTableBytes int64
@@ -58,11 +58,13 @@ type Options struct {
 	Now func() time.Time
 
 	// Set by tests only, so that small data meet every path.
-	settleRows     int // index entries that background work writes while commits wait
-	deltasPerBase  int // deltas of dead rows a home may have before they become a base,
-	deltaRowsFloor int // and rows in them that never do
-	deadFloor      int // dead rows from which a part may be rewritten alone
-	spillBytes     int // size of the batches of index entries written ahead of a commit
+	settleRows     int           // index entries that background work writes while commits wait
+	settleRemaps   int           // remaps of a table from which its index is settled at once,
+	settleAfter    time.Duration // or after so long without a change
+	deltasPerBase  int           // deltas of dead rows a home may have before they become a base,
+	deltaRowsFloor int           // and rows in them that never do
+	deadFloor      int           // dead rows from which a part may be rewritten alone
+	spillBytes     int           // size of the batches of index entries written ahead of a commit
 }
 
 func defaulted[T int | int64 | time.Duration](v *T, d T) {
@@ -81,7 +83,7 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	defaulted(&o.CacheBytes, 96<<20)
+	defaulted(&o.CacheBytes, 160<<20)
 	defaulted(&o.MemTableBytes, 32<<20)
 	defaulted(&o.ReserveBytes, 256<<20)
 	defaulted(&o.Retention, time.Minute)
@@ -99,6 +101,8 @@ func (o *Options) setDefaults() {
 	defaulted(&o.SpillKeys, 512<<10)
 	defaulted(&o.Events, 10000)
 	defaulted(&o.settleRows, 4096)
+	defaulted(&o.settleRemaps, 1024)
+	defaulted(&o.settleAfter, 3*time.Second)
 	defaulted(&o.deltasPerBase, 512)
 	defaulted(&o.deltaRowsFloor, 8192)
 	defaulted(&o.deadFloor, 8192)

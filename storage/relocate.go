@@ -19,9 +19,10 @@ import (
 //     new locators to an index layer of its own;
 //  2. one commit, under the table's lock, puts the new home in the place of the old ones, with the rows that died meanwhile
 //     marked dead, and a remap through which locators of the old homes resolve;
-//  3. the new locators are written into the base index piece by piece; then the remap and its layer are dropped.
+//  3. later, and only if the new home was not moved itself by then, the new locators are written into the base index piece
+//     by piece; then the remap and its layer are dropped (settle).
 //
-// A crash before 2 leaves a file and a layer that the next open removes; one after 2 leaves 3 to be done again.
+// A crash before 2 leaves a file and a layer that the next open removes; one in 3 leaves it to be done again.
 type relocation struct {
 	s     *Store
 	base  *state // pinned
@@ -96,35 +97,19 @@ func (r *relocation) abandon() error {
 	return err
 }
 
-// commit is step 2. It tells whether the table still had all the old homes; if not, nothing was changed.
-func (r *relocation) commit(ctx context.Context) (done bool, err error) {
+// commit is step 2. If the table no longer has all the old homes, nothing is changed.
+func (r *relocation) commit(ctx context.Context) error {
 	lock := r.s.tableLock(r.table.id)
 	lock.Lock()
 	defer lock.Unlock()
 	if !r.current() {
-		return false, r.abandon()
+		return r.abandon()
 	}
-	_, err = r.s.commit(ctx, r.fill)
-	if err != nil {
-		if r.s.Failed() == nil {
-			err = errors.Join(err, r.abandon())
-		}
-		return false, err
+	_, err := r.s.commit(ctx, r.fill)
+	if err != nil && r.s.Failed() == nil {
+		err = errors.Join(err, r.abandon())
 	}
-	return true, nil
-}
-
-// finish commits the relocation and settles the index.
-func (r *relocation) finish(ctx context.Context) error {
-	if r.layer != 0 {
-		r.s.work.claim(r.part.id)
-		defer r.s.work.unclaim(r.part.id)
-	}
-	done, err := r.commit(ctx)
-	if err != nil || !done || r.layer == 0 {
-		return err
-	}
-	return r.s.settle(ctx, r.table.id, r.part.id)
+	return err
 }
 
 // current tells whether the old homes are still there. The table's lock is held.
@@ -155,7 +140,10 @@ func (r *relocation) fill(c *commitment) error {
 		}
 	}
 	id, err := r.add(c, t)
-	if err != nil || id == 0 {
+	if err != nil {
+		return err
+	}
+	if err := r.redirect(c, t, id); err != nil || id == 0 {
 		return err
 	}
 	if err := c.kill(t, id, died); err != nil {
@@ -168,6 +156,32 @@ func (r *relocation) fill(c *commitment) error {
 		t.idx.Remaps = append(t.idx.Remaps, remap{Old: h.id, New: id, Layer: r.layer})
 	}
 	return c.putIndex(t)
+}
+
+// redirect takes the remaps that lead to the old homes on to the new one, whose layer has the live keys of all of them;
+// without a new home no live row is left for them to find. Their own layers are dropped.
+func (r *relocation) redirect(c *commitment, t *tableState, id HomeID) error {
+	var err error
+	kept := t.idx.Remaps[:0]
+	dropped := map[LayerID]bool{}
+	for _, m := range t.idx.Remaps {
+		if _, moved := r.newRow[m.New]; moved {
+			if !dropped[m.Layer] {
+				dropped[m.Layer] = true
+				err = firstError(err, c.deletePrefix(layerKey(nil, m.Layer, nil)))
+			}
+			if id == 0 {
+				continue
+			}
+			m.New, m.Layer = id, r.layer
+		}
+		kept = append(kept, m)
+	}
+	if len(dropped) == 0 {
+		return err
+	}
+	t.idx.Remaps = kept
+	return firstError(err, c.putIndex(t))
 }
 
 // died lists the rows of the new home that died since the pinned commit.
@@ -263,7 +277,7 @@ func (s *Store) settleAll(ctx context.Context, id TableID, gen Generation, home 
 		gone := false
 		err := s.exclusive(ctx, func(st *state, b *pebble.Batch) error {
 			t := st.tables[id]
-			if gone = t == nil || t.rec.Generation != gen; gone {
+			if gone = t == nil || t.rec.Generation != gen || t.home(home) == nil; gone {
 				return nil
 			}
 			return settleSome(st, t, home, entries, b)
@@ -278,9 +292,6 @@ func (s *Store) settleAll(ctx context.Context, id TableID, gen Generation, home 
 // settleSome writes the entries whose rows are alive into the base.
 func settleSome(st *state, t *tableState, id HomeID, entries []indexEntry, b *pebble.Batch) error {
 	h := t.home(id)
-	if h == nil {
-		return damaged("key index", fmt.Sprintf("a remap leads to home %d, which table %s does not have", id, t.rec.Def.FullName()))
-	}
 	set := h.dead.at(st.seq)
 	defer h.dead.release(set)
 	var dead uniquekey.Bitset
@@ -316,7 +327,7 @@ func (t *tableState) home(id HomeID) *home {
 func (s *Store) dropRemap(ctx context.Context, id TableID, home HomeID, layer LayerID) error {
 	_, err := s.commit(ctx, func(c *commitment) error {
 		t := c.ed.table(id)
-		if t == nil {
+		if t == nil || t.home(home) == nil {
 			return nil
 		}
 		t.idx.Remaps = slices.DeleteFunc(t.idx.Remaps, func(r remap) bool { return r.New == home })

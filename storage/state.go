@@ -87,12 +87,6 @@ func (t *tableState) rows() int64 {
 	return n
 }
 
-// unsettled tells a home whose rows are still found through a remap. It must not be merged again before that is done,
-// so that a locator needs one remap at most.
-func (t *tableState) unsettled(id HomeID) bool {
-	return slices.ContainsFunc(t.idx.Remaps, func(r remap) bool { return r.New == id })
-}
-
 func (t *tableState) info() TableInfo {
 	info := TableInfo{
 		ID: t.id, Database: t.rec.Database, Generation: t.rec.Generation, Def: t.rec.Def, State: t.rec.State, Reason: t.rec.Reason,

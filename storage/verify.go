@@ -386,7 +386,7 @@ func (x *index) each(r pebble.Reader, fn func(key []byte, loc found) error) erro
 // firstIn tells which of the base (0) and the layers (1.., newest first) has the key's newest entry.
 func (c *cursor) firstIn(key []byte) (int, error) {
 	for i := range c.layers {
-		_, ok, err := c.layers[i].find(c.r, key)
+		_, ok, err := c.layers[i].find(c.r, key, true)
 		if err != nil || ok {
 			return i + 1, err
 		}

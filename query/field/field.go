@@ -235,7 +235,7 @@ func flags(t *schema.Table, i int) Flags {
 	if c.AutoIncrement {
 		f |= AutoIncrement
 	}
-	if c.OnUpdate != "" {
+	if c.OnUpdate != "" && c.Type == schema.Timestamp {
 		f |= OnUpdateNow
 	}
 	return f
@@ -255,12 +255,7 @@ func typeFlags(c *schema.Column) Flags {
 		if c.Default != nil && c.DefaultExpr || c.OnUpdate != "" {
 			f |= TimestampFlag
 		}
-	case t == schema.DateTime:
-		f |= BinaryFlag
-		if c.Default != nil && c.DefaultExpr || c.OnUpdate != "" {
-			f |= TimestampFlag
-		}
-	case t == schema.Date, t == schema.Time, t.IsBinary():
+	case t == schema.Date, t == schema.DateTime, t == schema.Time, t.IsBinary():
 		f |= BinaryFlag
 	case t == schema.Year:
 		f |= Unsigned | Zerofill

@@ -269,25 +269,33 @@ func (s *Source) askGrants(ctx context.Context, c *wire.Conn) error {
 // statusStatements in the order in which they are tried: the spelling of 8.2 and later first (CLOUD-08).
 var statusStatements = []string{"SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"}
 
-// askStatus finds the statement that gives the position. Versions are not compared: what works is taken.
-func (s *Source) askStatus(ctx context.Context, c *wire.Conn) error {
+// StatusStatement finds the statement that gives the position on a server, "" when the account may not ask for it.
+// Versions are not compared: what works is taken.
+func StatusStatement(ctx context.Context, c *wire.Conn) (string, error) {
 	for _, statement := range statusStatements {
-		r, err := c.Query(ctx, statement)
+		_, err := c.Query(ctx, statement)
 		switch {
-		case wire.Code(err) == wire.CodeParse:
-			continue
+		case err == nil:
+			return statement, nil
 		case denied(err):
-			return nil
-		case err != nil:
-			return err
+			return "", nil
+		case wire.Code(err) != wire.CodeParse:
+			return "", err
 		}
-		s.Status = statement
-		if r.Rows() == 1 {
-			s.Position = gtid.Position{File: r.Named(0, "File"), Offset: uint64(r.Int(0, r.Find("Position")))}
-			s.DoDB, s.IgnoreDB = list(r.Named(0, "Binlog_Do_DB")), list(r.Named(0, "Binlog_Ignore_DB"))
-		}
-		return nil
 	}
+	return "", nil
+}
+
+func (s *Source) askStatus(ctx context.Context, c *wire.Conn) (err error) {
+	if s.Status, err = StatusStatement(ctx, c); err != nil || s.Status == "" {
+		return err
+	}
+	r, err := c.Query(ctx, s.Status)
+	if err != nil || r.Rows() != 1 {
+		return err
+	}
+	s.Position = gtid.Position{File: r.Named(0, "File"), Offset: uint64(r.Int(0, r.Find("Position")))}
+	s.DoDB, s.IgnoreDB = list(r.Named(0, "Binlog_Do_DB")), list(r.Named(0, "Binlog_Ignore_DB"))
 	return nil
 }
 

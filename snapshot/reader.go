@@ -101,33 +101,46 @@ func (r *reader) flush() error {
 }
 
 func (r *reader) copyRange(ctx context.Context, rng keyRange) error {
-	stream, err := r.conn.Stream(ctx, rangeQuery(r.table, rng))
-	if err != nil {
-		return err
-	}
-	decoder, err := wire.NewDecoder(r.table, stream.Fields, r.rows)
-	if err != nil {
-		return err
-	}
 	counted := counter{progress: r.progress, table: r.table.Name}
+	full := func() bool { return r.rows.Rows() >= r.cfg.BatchRows || r.rows.Bytes() >= r.cfg.BatchBytes }
+	return streamRange(ctx, r.conn, r.table, rng, r.rows, func(s *wire.Rows, end bool) error {
+		if end {
+			counted.upTo(s)
+		}
+		if end || !full() {
+			return nil
+		}
+		counted.upTo(s)
+		return r.flush()
+	})
+}
+
+// streamRange reads the rows of a range into a builder. after is called after each row, and at the end.
+func streamRange(ctx context.Context, conn *wire.Conn, t *schema.Table, rng keyRange, rows *column.Builder, after func(s *wire.Rows, end bool) error) error {
+	stream, err := conn.Stream(ctx, rangeQuery(t, rng))
+	if err != nil {
+		return err
+	}
+	decoder, err := wire.NewDecoder(t, stream.Fields, rows)
+	if err != nil {
+		return err
+	}
 	for {
 		row, err := stream.Next()
 		if err != nil {
 			return err
 		}
 		if row == nil {
-			counted.upTo(stream)
-			return r.rows.Err()
+			if err := rows.Err(); err != nil {
+				return err
+			}
+			return after(stream, true)
 		}
 		if err := decoder.Row(row); err != nil {
 			return err
 		}
-		if r.rows.Rows() < r.cfg.BatchRows && r.rows.Bytes() < r.cfg.BatchBytes {
-			continue
-		}
-		if err := r.flush(); err != nil {
+		if err := after(stream, false); err != nil {
 			return err
 		}
-		counted.upTo(stream)
 	}
 }

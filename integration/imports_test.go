@@ -29,6 +29,7 @@ var layers = []string{
 	"binlog",
 	"compat",
 	"snapshot",
+	"verify",
 	"storage/part",
 	"storage",
 	"replay",
@@ -75,7 +76,7 @@ var bans = []struct {
 	},
 	{
 		from:    []string{"storage"},
-		imports: []string{module + "wire", module + "binlog", module + "compat", module + "snapshot", "github.com/go-mysql-org/", "github.com/go-sql-driver/", "database/sql", "github.com/pingcap/"},
+		imports: []string{module + "wire", module + "binlog", module + "compat", module + "snapshot", module + "verify", "github.com/go-mysql-org/", "github.com/go-sql-driver/", "database/sql", "github.com/pingcap/"},
 		why:     "the store knows nothing of MySQL's protocol or SQL",
 	},
 	{
@@ -87,6 +88,11 @@ var bans = []struct {
 		from:    []string{"snapshot"},
 		imports: []string{module + "binlog"},
 		why:     "a copy ends at a position; what follows the position is replica's to start",
+	},
+	{
+		from:    []string{"verify"},
+		imports: []string{module + "binlog", module + "storage"},
+		why:     "a comparison takes any copy through its own small interface",
 	},
 	{
 		from:    []string{"replay"},

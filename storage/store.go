@@ -44,8 +44,9 @@ type Store struct {
 	tableLocks   map[TableID]*sync.Mutex
 	databaseLock map[DatabaseID]*sync.Mutex
 
-	events eventLog
-	work   *maintenance
+	events  eventLog
+	witness *witness
+	work    *maintenance
 }
 
 // Open opens the data directory, which is created when it is missing, brings the store back to its last commit, and
@@ -94,6 +95,9 @@ func (s *Store) open() error {
 	if err := s.recover(); err != nil {
 		return fmt.Errorf("data directory %s: %w", s.dir, err)
 	}
+	if s.witness, err = openWitness(s.fs, s.dir, s.head.Load().seq); err != nil {
+		return err
+	}
 	s.work = newMaintenance(s)
 	if !s.opt.NoMaintenance {
 		s.work.start()
@@ -112,7 +116,7 @@ func (s *Store) Close() error {
 	if err := s.Failed(); err != nil {
 		return err // goroutines of the metadata store may still be there: only a new process may open the directory
 	}
-	return errors.Join(s.meta.close(), s.lock.Close())
+	return errors.Join(s.meta.close(), s.witness.close(), s.lock.Close())
 }
 
 // Failed gives the error that stopped the store (see FailedError), nil while it works.
@@ -212,6 +216,10 @@ func (s *Store) commit(ctx context.Context, fill func(*commitment) error) (Commi
 	}
 	if err := s.meta.commit(c.batch, true); err != nil {
 		return 0, fmt.Errorf("commit %d: %w", seq, err)
+	}
+	if err := s.witness.note(seq); err != nil {
+		// The commit stands; only the damage that the witness is for might go unseen.
+		s.opt.Logger.Warn("storage: the number of the newest commit could not be written beside it", "path", s.witness.path, "error", err)
 	}
 	floor := s.oldestPin()
 	for _, d := range c.deaths {

@@ -286,7 +286,8 @@ func (tt *txnTable) writable() error {
 
 // discard takes back the rows applied to the table: files go at once, spilled index entries with a range delete.
 func (t *Txn) discard(tt *txnTable) error {
-	err := t.jobs.wait()
+	_ = t.jobs.wait() // what could not be written fails the commit, not its undoing
+	var err error
 	for _, p := range tt.rows.parts {
 		err = firstError(err, t.s.removeFile(t.s.path(p.rec.Path)))
 	}

@@ -214,15 +214,51 @@ func (m *TableMap) each(want func(*mapColumn) bool, f func(n int, col *mapColumn
 	}
 }
 
+// parseSigns reads a bit for each numeric column. Servers since about 8.0.23 also have one for each YEAR, which is always
+// set, and nothing says which kind the server is: where size and bits allow both readings, the signs in which they agree
+// are known.
 func (m *TableMap) parseSigns(c *cursor) {
-	bits := c.b
-	m.each((*mapColumn).isNumeric, func(n int, col *mapColumn) {
-		if n/8 >= len(bits) {
-			c.fail(errShort)
-			return
+	old, recent := m.signs(c.b, false), m.signs(c.b, true)
+	if old == nil && recent == nil {
+		c.fail(errShort)
+		return
+	}
+	for i := range m.columns {
+		col := &m.columns[i]
+		switch {
+		case !col.isNumeric():
+		case old == nil:
+			col.signKnown, col.unsigned = true, recent[i]
+		case recent == nil || old[i] == recent[i]:
+			col.signKnown, col.unsigned = true, old[i]
 		}
-		col.signKnown, col.unsigned = true, bits[n/8]>>(7-n%8)&1 == 1
-	})
+	}
+}
+
+// signs tells for each column whether it is unsigned, if the bits are those of numeric columns, and of years if they
+// have any; nil if they can't be.
+func (m *TableMap) signs(bits []byte, years bool) []bool {
+	out := make([]bool, len(m.columns))
+	n := 0
+	for i := range m.columns {
+		col := &m.columns[i]
+		year := years && col.typ == typeYear
+		if !year && !col.isNumeric() {
+			continue
+		}
+		if n/8 >= len(bits) {
+			return nil
+		}
+		out[i] = bits[n/8]>>(7-n%8)&1 == 1
+		if year && !out[i] {
+			return nil
+		}
+		n++
+	}
+	if len(bits) != (n+7)/8 {
+		return nil
+	}
+	return out
 }
 
 func (m *TableMap) parseDefaultCollation(c *cursor, want func(*mapColumn) bool) {

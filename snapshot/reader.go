@@ -25,7 +25,7 @@ type reader struct {
 	rows   *column.Builder
 }
 
-func (r *reader) run(ctx context.Context) (err error) {
+func (r *reader) run(ctx context.Context) error {
 	defer func() {
 		if r.writer != nil {
 			r.writer.Abort()

@@ -31,14 +31,14 @@ func init() { // not in the declaration: SCHEMATA and others list this map
 	}
 }
 
-// Columns are written as name:type, the types being b (text compared by case), t (text), l (long text), u (BIGINT UNSIGNED),
+// Columns are written as name:type, the types being b (text compared by case), t (text), l (long text compared by case), u (BIGINT UNSIGNED),
 // i (BIGINT), d (DATETIME), f (DOUBLE), and a question mark where NULL is possible.
 
 const schemataSpec = "CATALOG_NAME:b SCHEMA_NAME:b DEFAULT_CHARACTER_SET_NAME:t DEFAULT_COLLATION_NAME:t SQL_PATH:t? DEFAULT_ENCRYPTION:b"
 
 const tablesSpec = "TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b TABLE_TYPE:b ENGINE:t? VERSION:i? ROW_FORMAT:b? TABLE_ROWS:u? " +
 	"AVG_ROW_LENGTH:u? DATA_LENGTH:u? MAX_DATA_LENGTH:u? INDEX_LENGTH:u? DATA_FREE:u? AUTO_INCREMENT:u? CREATE_TIME:d? UPDATE_TIME:d? " +
-	"CHECK_TIME:d? TABLE_COLLATION:t? CHECKSUM:i? CREATE_OPTIONS:t? TABLE_COMMENT:l?"
+	"CHECK_TIME:d? TABLE_COLLATION:t? CHECKSUM:i? CREATE_OPTIONS:t? TABLE_COMMENT:t?"
 
 const columnsSpec = "TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b COLUMN_NAME:t? ORDINAL_POSITION:u COLUMN_DEFAULT:l? IS_NULLABLE:t " +
 	"DATA_TYPE:l? CHARACTER_MAXIMUM_LENGTH:i? CHARACTER_OCTET_LENGTH:i? NUMERIC_PRECISION:u? NUMERIC_SCALE:u? DATETIME_PRECISION:u? " +
@@ -101,6 +101,7 @@ func fieldList(spec string) []field.Field {
 			f = result.Object(name)
 		case "l":
 			f = result.LongText(name)
+			f.Charset = field.UTF8MB3Bin
 		case "u":
 			f = result.Uint(name)
 		case "i":

@@ -79,7 +79,7 @@ var systemVariables = []variable{
 	{"foreign_key_checks", varBool, anyScope, "ON", ""},
 	{"general_log", varBool, inGlobal, "OFF", ""},
 	{"group_concat_max_len", varInt, anyScope, "1024", ""},
-	{"gtid_mode", varText, inGlobal | fixed, "ON", ""},
+	{"gtid_mode", varText, inGlobal | fixed, "OFF", ""},
 	{"gtid_next", varText, inSession, "AUTOMATIC", ""},
 	{"gtid_owned", varText, anyScope | fixed, "", ""},
 	{"gtid_purged", varText, inGlobal | fixed, "", ""},

@@ -257,9 +257,6 @@ func TableProblems(c *Catalog) []Problem {
 // OneTableProblems are the table's own problems and those that only its source's engine has.
 func OneTableProblems(t *schema.Table) []string {
 	out := t.Problems()
-	if !strings.EqualFold(t.Engine, "InnoDB") {
-		out = append(out, fmt.Sprintf("table %s has engine %s, which a consistent snapshot does not cover; only InnoDB is supported", t.FullName(), t.Engine))
-	}
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		if c.Charset != "utf8mb4" {

@@ -156,5 +156,8 @@ func (t *Table) Problems() []string {
 			}
 		}
 	}
+	if t.Engine != "" && !strings.EqualFold(t.Engine, "InnoDB") {
+		out = append(out, fmt.Sprintf("table %s has engine %s, which a consistent snapshot does not cover; only InnoDB is supported", t.FullName(), t.Engine))
+	}
 	return out
 }

@@ -137,7 +137,7 @@ func (t *rawTable) add(row []*string) {
 			t.sum.Write([]byte{0})
 			continue
 		}
-		fmt.Fprintf(t.sum, "%d:%s", len(*v), *v)
+		t.sum.Write(fmt.Appendf(nil, "%d:%s", len(*v), *v))
 	}
 }
 

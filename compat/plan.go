@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,13 +82,14 @@ func Check(ctx context.Context, cfg wire.Config, w Wishes) (*Source, *Plan, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // everything is read by then
 	if !s.isMySQL() {
 		return s, nil, &ProblemsError{Addr: s.Addr, Problems: []Problem{s.notMySQL()}}
 	}
 	catalog, err := ReadCatalog(ctx, c, w.Database, w.Filter, nil)
 	var problems []Problem
-	if missing, ok := err.(*NoDatabaseError); ok {
+	var missing *NoDatabaseError
+	if errors.As(err, &missing) {
 		catalog = &Catalog{Database: w.Database}
 		problems = append(problems, Problem{What: missing.Error(), Do: "check its name and GRANT SELECT ON " + wire.Identifier(w.Database) + ".*"})
 	} else if err != nil {

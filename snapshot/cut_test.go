@@ -136,6 +136,9 @@ func (x *xidCounter) upTo(end gtid.Position) int {
 			x.count++
 		}
 	}
+	if err := rows.Err(); err != nil {
+		x.t.Fatal(err)
+	}
 	x.pos = end
 	return x.count
 }

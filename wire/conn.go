@@ -89,7 +89,7 @@ func ServerError(err error) *mysql.MyError {
 		}
 		// go-mysql wraps errors with Cause, which errors.As does not follow.
 		c, ok := err.(interface{ Cause() error })
-		if !ok || c.Cause() == err {
+		if !ok {
 			return nil
 		}
 		err = c.Cause()

@@ -174,13 +174,17 @@ func (t *translator) avg(distinct bool, x expr) (expr, error) {
 	if err != nil {
 		return x, err
 	}
+	return average(x, sum, expr{sql: fmt.Sprintf("count(%s%s)", word, x.sql), phys: phys{k: physInt64}}), nil
+}
+
+// average is the quotient of a sum of x and a count.
+func average(x, sum, count expr) expr {
 	sum.phys.p = maxDuckDecimal
-	count := expr{sql: fmt.Sprintf("count(%s%s)", word, x.sql), phys: phys{k: physInt64}}
 	digits := fractionDigits(x.phys.scale(), 0, divPrecisionIncrement)
 	out := quotient(sum, count, digits, false)
 	out.typ = decimalType(x.typ.integerDigits()+x.typ.Scale+divPrecisionIncrement, min(x.typ.Scale+divPrecisionIncrement, maxDecimalScale))
 	out.typ.Nullable = true
-	return out, nil
+	return out
 }
 
 // groupConcat joins texts. Without ORDER BY the order is open.

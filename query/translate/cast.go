@@ -81,8 +81,9 @@ func (t *translator) castDecimal(x expr, precision, scale int) (expr, error) {
 	if precision > maxDuckDecimal {
 		return x, unsupported("CAST(... AS DECIMAL) of more than %d digits", maxDuckDecimal)
 	}
-	if x.typ.Kind == KindString && !x.typ.isEnum() && !x.typ.isSet() {
-		return x, unsupported("CAST of text AS DECIMAL")
+	p := phys{k: physDecimal, p: precision, s: scale}
+	if x.typ.isText() && !x.typ.isEnum() && !x.typ.isSet() && !x.mixed {
+		return expr{sql: fmt.Sprintf("CAST(tm_decimal_text(%s, %d, %d) AS %s)", x.sql, precision, scale, p), typ: decimalType(precision, scale), phys: p}, nil
 	}
 	n, err := t.numeric(x)
 	if err != nil {
@@ -90,9 +91,12 @@ func (t *translator) castDecimal(x expr, precision, scale int) (expr, error) {
 	}
 	n = n.number()
 	if n.typ.Kind == KindDouble {
-		return x, unsupported("CAST of a floating-point number AS DECIMAL")
+		text := "tm_double_to_str"
+		if n.phys.k == physFloat {
+			return x, unsupported("CAST of a FLOAT AS DECIMAL")
+		}
+		return expr{sql: fmt.Sprintf("CAST(tm_decimal_text(%s(%s), %d, %d) AS %s)", text, finite(n), precision, scale, p), typ: decimalType(precision, scale), phys: p}, nil
 	}
-	p := phys{k: physDecimal, p: precision, s: scale}
 	return expr{sql: fmt.Sprintf("CAST(%s AS %s)", n.sql, p), typ: decimalType(precision, scale), phys: p}, nil
 }
 

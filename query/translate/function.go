@@ -25,7 +25,7 @@ func init() {
 		"greatest": {2, -1, fnGreatest("greatest")}, "least": {2, -1, fnGreatest("least")},
 		"isnull": {1, 1, fnIsNull}, "any_value": {1, 1, fnAnyValue},
 	}
-	for _, group := range []map[string]builtin{stringFunctions(), mathFunctions(), dateFunctions()} {
+	for _, group := range []map[string]builtin{stringFunctions(), listFunctions(), mathFunctions(), floatFunctions(), dateFunctions(), clockFunctions(), jsonFunctions()} {
 		for name, b := range group {
 			builtins[name] = b
 		}
@@ -59,6 +59,9 @@ func (t *translator) call(e *env, n *ast.FuncCallExpr) (expr, error) {
 // expressions (units of time, directions).
 func (t *translator) specialCall(e *env, n *ast.FuncCallExpr) (x expr, done bool, err error) {
 	switch n.FnName.L {
+	case "grouping":
+		x, err = t.groupingCall(e, n)
+		return x, true, err
 	case "convert":
 		x, err = t.convertUsing(e, n)
 		return x, true, err
@@ -79,6 +82,23 @@ func (t *translator) specialCall(e *env, n *ast.FuncCallExpr) (x expr, done bool
 		return x, true, err
 	}
 	return t.sessionCall(n)
+}
+
+// groupingCall translates GROUPING(key).
+func (t *translator) groupingCall(e *env, n *ast.FuncCallExpr) (expr, error) {
+	if e.group == nil || !e.group.rollup || len(n.Args) != 1 {
+		return expr{}, unsupported("this use of GROUPING")
+	}
+	raw, err := t.expr(e.with(func(c *env) { c.group, c.aggs, c.windows = nil, aggForbidden, false }), n.Args[0])
+	if err != nil {
+		return raw, err
+	}
+	for _, k := range e.group.keys {
+		if k.e.sql == raw.sql {
+			return bigintResult("CAST(grouping("+k.sql+") AS BIGINT)", 1), nil
+		}
+	}
+	return raw, errorf(3602, "HY000", "Argument #1 of GROUPING function is not in GROUP BY")
 }
 
 func (t *translator) sessionCall(n *ast.FuncCallExpr) (x expr, done bool, err error) {

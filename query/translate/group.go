@@ -17,6 +17,8 @@ type grouping struct {
 	// implicit: aggregates without GROUP BY.
 	implicit bool
 	full     bool // ONLY_FULL_GROUP_BY
+	// rollup: WITH ROLLUP; the rows above the groups have NULL for the keys they do not keep.
+	rollup bool
 	// determined are the columns that the keys determine.
 	determined map[*column]bool
 	fields     []*selectItem
@@ -34,7 +36,37 @@ func (g *grouping) sql() string {
 	for i, k := range g.keys {
 		parts[i] = k.sql
 	}
+	if g.rollup {
+		return "ROLLUP (" + strings.Join(parts, ", ") + ")"
+	}
 	return strings.Join(parts, ", ")
+}
+
+// rolled gives the value of a key under ROLLUP.
+func (g *grouping) rolled(k *groupKey) expr {
+	x := k.value()
+	if !g.rollup {
+		return x
+	}
+	x.typ.Nullable, x.lit, x.col = true, nil, nil
+	if !k.plain {
+		x.sql = fmt.Sprintf("CASE WHEN grouping(%s) = 0 THEN %s END", k.sql, x.sql)
+	}
+	return x
+}
+
+// rollupOrder is the order in which MySQL gives the rows of ROLLUP: each one above its groups behind them.
+func (g *grouping) rollupOrder() ([]orderItem, error) {
+	var items []orderItem
+	for i := range g.keys {
+		x := g.rolled(&g.keys[i])
+		key, err := x.sortSQL()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, orderItem{sql: "grouping(" + g.keys[i].sql + ")"}, orderItem{sql: key})
+	}
+	return items, nil
 }
 
 // value gives the key's value within its group.
@@ -53,7 +85,7 @@ func (k *groupKey) value() expr {
 func (g *grouping) match(raw expr) (expr, bool) {
 	for i := range g.keys {
 		if g.keys[i].e.sql == raw.sql {
-			return g.keys[i].value(), true
+			return g.rolled(&g.keys[i]), true
 		}
 	}
 	return expr{}, false
@@ -77,6 +109,9 @@ func (g *grouping) column(e *env, x expr) (expr, error) {
 	}
 	if e.clause == "having clause" && !g.selected(x.col) {
 		return expr{}, errBadField(x.col.name, e.clause)
+	}
+	if g.rollup {
+		return expr{}, unsupported("a column that is no key of GROUP BY beside WITH ROLLUP")
 	}
 	if g.full && !g.determined[x.col] && !(g.implicit && e.clause == "order clause") {
 		return expr{}, g.notGrouped(e, x.col)
@@ -112,9 +147,7 @@ func (b *block) readGroup() error {
 	}
 	g := &grouping{full: b.t.session.SQLMode.OnlyFullGroupBy, implicit: b.n.GroupBy == nil, fields: b.fields}
 	if b.n.GroupBy != nil {
-		if b.n.GroupBy.Rollup {
-			return unsupported("WITH ROLLUP")
-		}
+		g.rollup = b.n.GroupBy.Rollup
 		for _, item := range b.n.GroupBy.Items {
 			x, err := b.groupItem(item.Expr)
 			if err != nil {
@@ -123,6 +156,9 @@ func (b *block) readGroup() error {
 			if err := g.add(x); err != nil {
 				return err
 			}
+		}
+		if g.rollup && len(g.keys) < len(b.n.GroupBy.Items) {
+			return unsupported("a constant key WITH ROLLUP")
 		}
 		g.constantKeys()
 	}

@@ -89,8 +89,7 @@ func fnCeil(name string) builder {
 	}
 }
 
-// fnRound rounds half away from zero. Decimals and integers take a constant number of digits; DOUBLE is refused: its
-// rounding depends on the C library.
+// fnRound rounds half away from zero, a DOUBLE half to even, to a constant number of digits.
 func fnRound(t *translator, e *env, args []expr) (expr, error) {
 	return t.roundTo("ROUND", args, func(x expr, p phys) string {
 		return fmt.Sprintf("CAST(%s AS %s)", x.sql, p)
@@ -120,7 +119,9 @@ func (t *translator) roundTo(name string, args []expr, cut func(x expr, p phys) 
 	}
 	switch {
 	case x.typ.Kind == KindDouble:
-		return x, unsupported("%s over floating-point numbers", name)
+		d, err := t.double(x)
+		fn := map[string]string{"ROUND": "tm_round", "TRUNCATE": "tm_truncate"}[name]
+		return nullableBy(expr{sql: fmt.Sprintf("%s(%s, %d)", fn, d, max(min(digits, 400), -400)), typ: doubleType(), phys: phys{k: physDouble}}, args), err
 	case x.typ.Kind == KindInt && digits >= 0:
 		return nullableBy(expr{sql: x.sql, typ: x.typ, phys: x.phys}, args), nil
 	case digits < 0:

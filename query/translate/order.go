@@ -37,9 +37,12 @@ func direction(desc bool) string {
 	return " ASC NULLS FIRST"
 }
 
-func (b *block) readOrder() error {
+func (b *block) readOrder() (err error) {
 	if b.n.OrderBy == nil {
-		return nil
+		if b.group != nil && b.group.rollup && !b.n.Distinct {
+			b.order, err = b.group.rollupOrder()
+		}
+		return err
 	}
 	for i, item := range b.n.OrderBy.Items {
 		o, err := b.orderItem(item, i+1)

@@ -111,7 +111,7 @@ func (t *Type) field() field.Field {
 	if t.Unsigned {
 		f.Flags |= field.Unsigned
 	}
-	if t.isText() {
+	if t.isText() || t.Kind == KindJSON {
 		f.Charset = field.UTF8MB4
 		f.Length = uint32(min(t.Length*maxBytesPerChar, 1<<32-1))
 	} else {

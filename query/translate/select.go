@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/mysql"
 	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
 )
 
@@ -311,6 +312,9 @@ func (b *block) readOutput() error {
 		}
 		if x, err = b.printed(x.finish()); err != nil {
 			return err
+		}
+		if b.group != nil && b.group.rollup && (x.typ.isEnum() || x.typ.isSet()) {
+			x.typ.Field, x.typ.Elements = mysql.TypeVarString, nil
 		}
 		b.out = append(b.out, outColumn{name: f.name, e: x})
 	}

@@ -20,7 +20,7 @@ func (t *translator) window(e *env, n *ast.WindowFuncExpr) (expr, error) {
 	if err != nil {
 		return x, err
 	}
-	x.sql = strings.Replace(x.sql, windowMark, " OVER ("+over+")", 1)
+	x.sql = strings.ReplaceAll(x.sql, windowMark, " OVER ("+over+")")
 	return x, nil
 }
 
@@ -104,7 +104,20 @@ func (t *translator) windowAggregate(name string, x expr) (expr, error) {
 		m.sql += windowMark
 		return m, err
 	}
-	return x, unsupported("AVG over a window")
+	return t.windowAverage(x)
+}
+
+func (t *translator) windowAverage(x expr) (expr, error) {
+	sum, err := t.windowAggregate("sum", x)
+	if err != nil {
+		return sum, err
+	}
+	n, err := t.numeric(x)
+	if err != nil {
+		return n, err
+	}
+	n = n.number()
+	return average(n, sum, expr{sql: "count(" + n.sql + ")" + windowMark, phys: phys{k: physInt64}}), nil
 }
 
 // windowSpec writes what stands within OVER (...).

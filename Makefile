@@ -41,7 +41,7 @@ bench: build
 
 # The same tests as in `make test`, in their long mode.
 soak:
-	TIDEMARK_SOAK=$(SOAK) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run Soak ./integration/...
+	TIDEMARK_SOAK=$(SOAK) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run ExactlyOnce ./integration/...
 
 lint:
 	@if $(GOLANGCI) --version >/dev/null 2>&1; then \

@@ -31,6 +31,9 @@ type Plan struct {
 	// AskXA tells whether the cut waits until no prepared XA transaction is open. Without the privilege to ask, an XA
 	// COMMIT whose PREPARE is not known must stop the database.
 	AskXA bool
+	// Process tells whether the account has PROCESS. Without it the long statements of others can't be seen before the
+	// lock is asked for, and InnoDB's ids of the tables can't be read.
+	Process bool
 	// Catalog is the definitions as they were when the plan was made.
 	Catalog *Catalog
 	// Warnings are what works, but may stop working.
@@ -112,7 +115,7 @@ func NewPlan(s *Source, c *Catalog, w Wishes) (*Plan, []Problem) {
 		return nil, problems
 	}
 	return &Plan{Lock: LockGlobal, Database: c.Database, Filter: w.Filter, GTIDs: s.GTIDs(), Status: s.Status, AskXA: s.MayRecoverXA,
-		Catalog: c, Warnings: s.warnings()}, nil
+		Process: s.Grants.HasGlobal("PROCESS"), Catalog: c, Warnings: s.warnings()}, nil
 }
 
 func (s *Source) notMySQL() Problem {
@@ -207,7 +210,6 @@ var globalPrivileges = []privilege{
 	{"REPLICATION SLAVE", "to read the binlog"},
 	{"REPLICATION CLIENT", "to read its position"},
 	{"RELOAD", "for the brief lock of the snapshot"},
-	{"PROCESS", "to see long statements before the lock"},
 }
 
 // privilegeProblems names everything that is missing in one problem, with the statements that give it.
@@ -297,6 +299,9 @@ func (s *Source) warnings() []string {
 	}
 	if s.Flavour == RDS {
 		out = append(out, "Amazon RDS removes binlog files within minutes unless told otherwise: CALL mysql.rds_set_configuration('binlog retention hours', 24)")
+	}
+	if !s.Grants.HasGlobal("PROCESS") {
+		out = append(out, "without PROCESS long statements of others can't be seen before the snapshot's brief lock, which then waits for them for up to a second at each try; nor can it be seen when two tables of the same definition change names during the snapshot")
 	}
 	if !s.MayRecoverXA {
 		out = append(out, "without XA_RECOVER_ADMIN nobody can tell whether prepared XA transactions are open; the commit of one that was prepared before the snapshot will stop the database")

@@ -288,12 +288,40 @@ func TestPreparedXA(t *testing.T) { // PROTO-15
 func TestLockDenied(t *testing.T) {
 	s, db := mysqltest.FreshDatabase(t)
 	s.Exec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE USER nolock@'%' IDENTIFIED BY 'x'",
-		"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, PROCESS, XA_RECOVER_ADMIN ON *.* TO nolock@'%'")
+		"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN ON *.* TO nolock@'%'")
 	defer s.Exec(t, "", "DROP USER nolock@'%'")
 	cfg := config(t, s, db)
-	cfg.Source.User, cfg.Source.Password = "nolock", "x"
+	cfg.Source.User, cfg.Source.Password, cfg.Plan.Process = "nolock", "x", false
 	_, err := run(t, cfg, newKeeper())
 	lockError(t, err, Denied, "RELOAD or FLUSH_TABLES", "nothing to do with its password")
+}
+
+// An account with the usual grants is enough; long statements that it can't see are met by a short wait.
+func TestUsualGrants(t *testing.T) {
+	s := mysqltest.Start(t, mysqltest.Options{Own: true})
+	s.Exec(t, "", "CREATE DATABASE acc", "CREATE TABLE acc.t (id INT PRIMARY KEY)", "INSERT INTO acc.t VALUES (1)",
+		"CREATE USER tm@'%' IDENTIFIED BY 'x'", "GRANT SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO tm@'%'")
+	l := s.Login
+	l.User, l.Password = "tm", "x"
+	_, plan, err := compat.Check(t.Context(), sourceConfig(l), compat.Wishes{Database: "acc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Source: sourceConfig(l), Plan: plan, LockPatience: time.Millisecond}
+	if r := mustRun(t, cfg, newKeeper()); r.Rows != 1 {
+		t.Errorf("%d rows", r.Rows)
+	}
+	slow, err := s.DB(t, "acc").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = slow.ExecContext(t.Context(), "SELECT SLEEP(60) FROM t") }()
+	waitFor(t, s, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'")
+	_, err = run(t, cfg, newKeeper())
+	lockError(t, err, Busy, "within 1 s", "without PROCESS it can't be seen")
+	killSleeper(t, s)
+	cfg.LockPatience = time.Minute
+	mustRun(t, cfg, newKeeper())
 }
 
 // SNAP-18: with fewer connections to have than wished, the copy runs on fewer.

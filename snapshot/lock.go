@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/schema"
 	"github.com/tidemarkdb/tidemark/wire"
 )
 
@@ -106,7 +107,7 @@ func (s *sessions) tryCut(ctx context.Context, known *compat.Catalog) (*Cut, *co
 	if err := s.noLongStatement(ctx, s.cfg.LongStatement); err != nil {
 		return nil, nil, err
 	}
-	ids, err := compat.TableIDs(ctx, s.lock, known.Tables)
+	ids, err := s.tableIDs(ctx, known.Tables)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,13 +135,21 @@ func (s *sessions) tryCut(ctx context.Context, known *compat.Catalog) (*Cut, *co
 // keepIDs keeps the tables' ids of the cut for the comparison at the end. They are read on both sides of the lock, as
 // reading them may take long.
 func (s *sessions) keepIDs(ctx context.Context, before map[string]string, cut *Cut) (err error) {
-	if s.ids, err = compat.TableIDs(ctx, s.lock, cut.Tables); err != nil {
+	if s.ids, err = s.tableIDs(ctx, cut.Tables); err != nil {
 		return err
 	}
 	if table := exchanged(before, s.ids); table != "" {
 		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("table %s.%s was exchanged for another while the cut was made", s.cfg.Plan.Database, table)}
 	}
 	return nil
+}
+
+// tableIDs gives InnoDB's ids of the tables, none where the account may not see them.
+func (s *sessions) tableIDs(ctx context.Context, tables []*schema.Table) (map[string]string, error) {
+	if !s.cfg.Plan.Process {
+		return nil, nil
+	}
+	return compat.TableIDs(ctx, s.lock, tables)
 }
 
 // exchanged names a table that has other ids now than before; "" when none has.
@@ -207,6 +216,9 @@ func (s *sessions) ours(id int64) bool {
 
 func (s *sessions) takeLock(ctx context.Context) error {
 	seconds := max(int64(s.cfg.LockWait/time.Second), 1)
+	if !s.cfg.Plan.Process {
+		seconds = 1 // what we would queue behind can't be seen
+	}
 	if err := s.lock.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds)); err != nil {
 		return err
 	}
@@ -225,6 +237,9 @@ func (s *sessions) takeLock(ctx context.Context) error {
 // and goes on for long is the one case in which others still wait: the flush has marked the tables that it reads, MySQL
 // can't take that back, and statements on these tables wait for its end.
 func (s *sessions) lockTimeout(ctx context.Context, seconds int64, err error) error {
+	if !s.cfg.Plan.Process {
+		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("the global read lock was not to be had within %d s; a long statement or a lock of another session is in the way, and without PROCESS it can't be seen", seconds), Err: err}
+	}
 	var busy *LockError
 	if why := s.noLongStatement(ctx, s.cfg.LockWait); errors.As(why, &busy) {
 		busy.Reason += "; until then, statements on the tables that it reads wait for it"

@@ -230,7 +230,7 @@ func (s *sessions) unchanged(ctx context.Context, cut *compat.Catalog) error {
 			return fmt.Errorf("%w: table %s was altered, truncated or dropped", ErrSchemaChanged, t.FullName())
 		}
 	}
-	ids, err := compat.TableIDs(ctx, s.lock, cut.Tables)
+	ids, err := s.tableIDs(ctx, cut.Tables)
 	if err != nil {
 		return err
 	}

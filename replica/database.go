@@ -102,42 +102,46 @@ func (d *database) stop() {
 
 // run is the database's goroutine.
 func (d *database) run(ctx context.Context, done chan struct{}) {
+	defer close(done)
 	err := d.work(ctx)
+	told := ctx.Err() != nil
+	text := ""
+	if !told {
+		text = judge(err).explain(err)
+		d.log.Error("the database can't go on", "error", text)
+		d.note(ctx, "error", text)
+	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.cancel()
 	d.cancel, d.copy, d.tables, d.caughtUp = nil, nil, nil, false
-	d.mu.Unlock()
-	if ctx.Err() == nil {
-		d.fail(err)
+	if !told { // people have to look at it
+		d.state, d.message, d.lost = StateError, text, false
 	}
-	close(done)
 }
 
-// fail leaves the database to people.
-func (d *database) fail(err error) {
-	text := judge(err).explain(err)
-	d.mu.Lock()
-	d.state, d.message, d.lost = StateError, text, false
-	d.mu.Unlock()
-	d.log.Error("the database can't go on", "error", text)
-	d.note(context.Background(), "error", text)
-}
+// steady is how long a stream must have lasted for earlier errors to be forgotten.
+const steady = 30 * time.Second
 
 // work copies and follows until ctx ends or an error that no other try can mend.
 func (d *database) work(ctx context.Context) error {
 	tries := map[string]int{}
 	pause := d.m.opt.FirstPause
 	for {
-		begun := d.achieved()
+		begun, commits := time.Now(), d.achieved()
 		err := d.once(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil || d.achieved() != begun {
-			clear(tries)
+		if d.achieved() != commits {
 			pause = d.m.opt.FirstPause
+			// Two readers with one server id both get something done in turns, so that alone proves nothing.
+			if time.Since(begun) > steady {
+				clear(tries)
+			}
 		}
-		if err == nil {
+		if err == nil { // the copy is complete
+			clear(tries)
 			continue
 		}
 		v := judge(err)
@@ -210,12 +214,14 @@ func (d *database) note(ctx context.Context, kind, message string) {
 	}
 }
 
-// applied notes a commit. idle tells that nothing more waits here.
-func (d *database) applied(last *binlog.Transaction, idle bool) {
+// applied notes that transactions are readable, or that there are none. idle tells that nothing more waits here.
+func (d *database) applied(last *binlog.Transaction, moved, idle bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.message, d.lost = "", false
-	d.commits++
+	if moved {
+		d.commits++
+	}
 	d.caughtUp = idle
 	switch at := pointTime(last); {
 	case idle:

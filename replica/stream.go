@@ -175,10 +175,11 @@ func (b *batcher) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before := b.r.State().Point
 	if err := b.r.Apply(ctx, txs); err != nil {
 		return err
 	}
-	b.d.applied(txs[len(txs)-1], b.q.empty())
+	b.d.applied(txs[len(txs)-1], !before.Equal(b.r.State().Point), b.q.empty())
 	return nil
 }
 

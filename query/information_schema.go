@@ -276,7 +276,7 @@ func (t *Table) IndexRows() []IndexRow {
 }
 
 func (t *Table) eachIndexPart(fn func(p *IndexRow)) {
-	for _, ix := range t.SortedIndexes() {
+	for _, ix := range field.Indexes(t.Def) {
 		for n, part := range ix.Parts {
 			row := IndexRow{Index: &ix, Seq: n + 1, Cardinality: t.Rows, NonUnique: 1, Collation: "A"}
 			if ix.Unique {
@@ -319,7 +319,7 @@ func keyColumnUsage(v *view) *result.Table {
 func tableConstraints(v *view) *result.Table {
 	t := result.NewTable(fieldList(tableConstraintsSpec)...)
 	for _, x := range v.all() {
-		for _, ix := range x.SortedIndexes() {
+		for _, ix := range field.Indexes(x.Def) {
 			switch {
 			case ix.Name == "PRIMARY":
 				t.Add(catalogName, x.Database, ix.Name, x.Database, x.Def.Name, "PRIMARY KEY", "YES")

@@ -146,7 +146,23 @@ func (p *Processor) Filter(ctx context.Context, t *result.Table, where ast.ExprN
 
 // run translates and starts the statement. On success the rows own everything the catalog holds.
 func (c *catalog) run(ctx context.Context, stmt ast.StmtNode, params []translate.Value) (*Result, error) {
-	translated, err := translate.Select(stmt, &c.session.Session, c, params)
+	r, err := c.start(ctx, stmt, params, &c.session.Session)
+	if err != nil && isNarrowOverflow(err) {
+		wide := c.session.Session
+		wide.WideDecimals = true
+		r, err = c.start(ctx, stmt, params, &wide)
+	}
+	return r, engineError(err)
+}
+
+// isNarrowOverflow tells that decimals of 18 digits, with which the engine computes fast, were not enough.
+func isNarrowOverflow(err error) bool {
+	e, ok := errors.AsType[*engine.Error](err)
+	return ok && strings.Contains(e.Message, "of DECIMAL(18)")
+}
+
+func (c *catalog) start(ctx context.Context, stmt ast.StmtNode, params []translate.Value, session *translate.Session) (*Result, error) {
+	translated, err := translate.Select(stmt, session, c, params)
 	if err != nil {
 		return nil, err
 	}
@@ -159,13 +175,13 @@ func (c *catalog) run(ctx context.Context, stmt ast.StmtNode, params []translate
 		return nil, err
 	}
 	sql := translated.Render(func(i int) string { return used[i].scan.SQL() })
-	rows, err := c.p.o.Engine.Query(ctx, sql)
+	running, err := c.p.o.Engine.Query(ctx, sql)
 	if err != nil {
-		return nil, engineError(err)
+		return nil, err
 	}
-	r, err := newRows(rows, translated.Columns, c)
+	r, err := newRows(running, translated.Columns, c)
 	if err != nil {
-		rows.Close()
+		running.Close()
 		return nil, err
 	}
 	return &Result{Rows: r, Warnings: warnings}, nil
@@ -229,6 +245,9 @@ func engineError(err error) error {
 		return sqlerr.New(sqlerr.Unknown, "A file of the store cannot be read: %s; check the store with SYSTEM VERIFY STORE", e.Message)
 	case e.Kind == engine.KindValue:
 		return valueError(e.Message)
+	case e.Kind == engine.KindSyntax, e.Kind == engine.KindUnresolved, e.Kind == engine.KindNotSupported:
+		// the translation made something that the engine does not take
+		return sqlerr.New(sqlerr.NotSupportedYet, "This version of Tidemark doesn't yet support this statement: %s", e.Error())
 	}
 	return sqlerr.New(sqlerr.Unknown, "%s", e.Error())
 }

@@ -24,12 +24,16 @@ type rows struct {
 	print   []printer
 	catalog *catalog
 	block   block
+	// ahead is the first chunk, read before the first call of Next; atEnd tells that there is none.
+	ahead *engine.Chunk
+	atEnd bool
 }
 
 // printer appends one value that is not NULL as MySQL prints it.
 type printer func(dst []byte, v *engine.Vector, row int) []byte
 
-func newRows(e *engine.Rows, columns []translate.ResultColumn, c *catalog) (result.Rows, error) {
+// newRows reads the first chunk, so that an error that comes before any row comes before the columns are announced.
+func newRows(e *engine.Rows, columns []translate.ResultColumn, c *catalog) (*rows, error) {
 	r := &rows{engine: e, columns: columns, fields: fieldsOf(columns), catalog: c}
 	have := e.Columns()
 	for i := range columns {
@@ -43,7 +47,11 @@ func newRows(e *engine.Rows, columns []translate.ResultColumn, c *catalog) (resu
 		r.print = append(r.print, p)
 	}
 	r.block.rows = r
-	return r, nil
+	var err error
+	if r.ahead, err = e.Next(); errors.Is(err, io.EOF) {
+		r.atEnd, err = true, nil
+	}
+	return r, err
 }
 
 func (r *rows) Fields() []field.Field { return r.fields }
@@ -58,12 +66,18 @@ func (r *rows) Close() {
 }
 
 func (r *rows) Next() (result.Cells, error) {
-	chunk, err := r.engine.Next()
-	if errors.Is(err, io.EOF) {
+	if r.atEnd {
 		return nil, io.EOF
 	}
-	if err != nil {
-		return nil, engineError(err)
+	chunk := r.ahead
+	if r.ahead = nil; chunk == nil {
+		var err error
+		if chunk, err = r.engine.Next(); errors.Is(err, io.EOF) {
+			r.atEnd = true
+			return nil, io.EOF
+		} else if err != nil {
+			return nil, engineError(err)
+		}
 	}
 	r.block.chunk = chunk
 	return &r.block, r.checkDoubles(chunk)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidemarkdb/tidemark/query/field"
 	"github.com/tidemarkdb/tidemark/query/result"
 	"github.com/tidemarkdb/tidemark/query/sqlerr"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -117,43 +118,14 @@ func (t *Table) Type() string {
 	return "BASE TABLE"
 }
 
-// SortedIndexes gives the indexes in the order in which MySQL shows them: the primary key, unique keys without NULL,
-// other unique keys, the others, full-text ones last.
-func (t *Table) SortedIndexes() []schema.Index {
-	list := slices.Clone(t.Def.Indexes)
-	slices.SortStableFunc(list, func(a, b schema.Index) int { return cmp.Compare(t.indexRank(&a), t.indexRank(&b)) })
-	return list
-}
-
-func (t *Table) indexRank(ix *schema.Index) int {
-	switch {
-	case ix.Name == "PRIMARY":
-		return 0
-	case ix.Unique && !t.hasNullable(ix):
-		return 1
-	case ix.Unique:
-		return 2
-	case ix.Kind == "FULLTEXT":
-		return 4
-	}
-	return 3
-}
-
-func (t *Table) hasNullable(ix *schema.Index) bool {
-	return slices.ContainsFunc(ix.Parts, func(p schema.IndexPart) bool {
-		i := t.Def.ColumnByID(p.Column)
-		return i < 0 || t.Def.Columns[i].Nullable
-	})
-}
-
 // ColumnKey is the Key of SHOW COLUMNS: PRI, UNI, MUL or nothing.
 func (t *Table) ColumnKey(c *schema.Column) string {
-	key := ""
+	key, primary := "", field.Primary(t.Def)
 	for _, ix := range t.Def.Indexes {
 		for n, p := range ix.Parts {
 			switch {
 			case p.Column != c.ID:
-			case ix.Name == "PRIMARY":
+			case ix.Name == primary:
 				return "PRI"
 			case n == 0 && ix.Unique && len(ix.Parts) == 1:
 				key = "UNI"
@@ -196,7 +168,7 @@ func (t *Table) CreateTable() string {
 	for i := range t.Def.Columns {
 		lines = append(lines, "  "+t.columnLine(&t.Def.Columns[i]))
 	}
-	for _, ix := range t.SortedIndexes() {
+	for _, ix := range field.Indexes(t.Def) {
 		lines = append(lines, "  "+t.indexLine(&ix))
 	}
 	var b strings.Builder

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,9 @@ func (s *session) parse(text string) (parsed, error) {
 	}
 	switch {
 	case err != nil:
+		if m := channelStatus.FindStringSubmatch(text); m != nil {
+			return s.parseChannelStatus(m[1], m[2])
+		}
 		return s.parseOther(text, err)
 	case len(nodes) == 0:
 		return parsed{}, sqlerr.New(sqlerr.EmptyQuery, "Query was empty")
@@ -76,6 +80,17 @@ var respelled = map[string]string{
 	"SHOW STORAGE ENGINES":                                  "SHOW ENGINES",
 	"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY": "START TRANSACTION WITH CONSISTENT SNAPSHOT",
 	"START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT": "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+}
+
+// channelStatus is SHOW REPLICA STATUS for one database, whose name is the channel's.
+var channelStatus = regexp.MustCompile(`(?is)^\s*(SHOW\s+(?:REPLICA|SLAVE)\s+STATUS)\s+FOR\s+CHANNEL\s+['"]([^'"]*)['"]\s*;?\s*$`)
+
+func (s *session) parseChannelStatus(text, channel string) (parsed, error) {
+	p, err := s.parse(text)
+	if n, ok := p.node.(*ast.ShowStmt); ok {
+		n.DBName = channel
+	}
+	return p, err
 }
 
 // adminError gives the error of one of our own statements its number.
@@ -116,6 +131,9 @@ func syntaxError(text string, cause error) error {
 		if at := strings.LastIndex(text, near); at > 0 {
 			line += strings.Count(text[:at], "\n")
 		}
+	}
+	if showable(text) != text {
+		near = admin.Redact(near)
 	}
 	const maxNear = 80
 	if len(near) > maxNear {

@@ -82,18 +82,22 @@ const binTable = `CREATE TABLE bin (a VARCHAR(10) NOT NULL PRIMARY KEY, b CHAR(3
 
 const generalTable = "CREATE TABLE `odd ``name` (`a b` INT PRIMARY KEY, `select` INT, g INT GENERATED ALWAYS AS (`a b` + 1) STORED, v INT AS (`select` * 2)) COLLATE = utf8mb4_general_ci"
 
+const noPrimary = `CREATE TABLE no_primary (a INT, b INT NOT NULL, c INT NOT NULL, d VARCHAR(10) NOT NULL,
+	UNIQUE KEY p (d(3)), UNIQUE KEY n (a), UNIQUE KEY good (c, b), UNIQUE KEY second (b), KEY x (c))`
+
 func TestShowCreateTable(t *testing.T) {
-	source, database, f := mirrored(t, everyType, otherTables, binTable, generalTable)
+	source, database, f := mirrored(t, everyType, otherTables, binTable, generalTable, noPrimary)
 	f.same(source, database, "SHOW CREATE TABLE everything", "no mask")
 	f.same(source, database, "SHOW CREATE TABLE two_keys", "no mask")
 	f.same(source, database, "SHOW CREATE TABLE bin", "no mask")
+	f.same(source, database, "SHOW CREATE TABLE no_primary", "no mask")
 	f.same(source, database, "SHOW CREATE TABLE `odd ``name`", "no mask")
 }
 
 func TestShowColumnsAndIndexes(t *testing.T) {
-	source, database, f := mirrored(t, everyType, otherTables, binTable, generalTable)
+	source, database, f := mirrored(t, everyType, otherTables, binTable, generalTable, noPrimary)
 	const privileges = `\s*<field name="(PRIVILEGES|Privileges)">[^<]*</field>`
-	for _, table := range []string{"everything", "two_keys", "bin", "`odd ``name`"} {
+	for _, table := range []string{"everything", "two_keys", "bin", "no_primary", "`odd ``name`"} {
 		f.same(source, database, "SHOW COLUMNS FROM "+table, "no mask")
 		f.same(source, database, "DESCRIBE "+table, "no mask")
 		f.same(source, database, "SHOW FULL COLUMNS FROM "+table, privileges)
@@ -108,10 +112,10 @@ func TestShowColumnsAndIndexes(t *testing.T) {
 
 // What the client is told of a result's columns: names, types, lengths, character sets, flags, decimals.
 func TestColumnDefinitions(t *testing.T) {
-	source, database, f := mirrored(t, everyType, otherTables, binTable, generalTable)
+	source, database, f := mirrored(t, everyType, otherTables, binTable, generalTable, noPrimary)
 	for _, names := range []string{"utf8mb4", "latin1", "utf8mb3"} {
 		for _, query := range []string{
-			"SELECT * FROM everything", "SELECT * FROM two_keys", "SELECT * FROM bin", "SELECT * FROM `odd ``name` AS o",
+			"SELECT * FROM everything", "SELECT * FROM two_keys", "SELECT * FROM bin", "SELECT * FROM no_primary", "SELECT * FROM `odd ``name` AS o",
 			"SELECT x.id AS other, x.vc FROM everything AS x",
 		} {
 			want := definitions(t, source.Addr(), database, names, query)

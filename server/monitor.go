@@ -63,8 +63,8 @@ var oldReplicaNames = strings.NewReplacer("Source_Info_File", "Master_Info_File"
 	"Source_public_key_path", "Master_public_key_path", "Source", "Master", "Replica", "Slave")
 
 // replicaStatus is SHOW REPLICA STATUS, or SHOW SLAVE STATUS where today is false: a row a database, its name standing
-// as the channel's.
-func (s *Server) replicaStatus(today bool) *result.Table {
+// as the channel's. channel restricts it to one.
+func (s *Server) replicaStatus(today bool, channel string) *result.Table {
 	var fields []field.Field
 	for _, name := range replicaColumns {
 		f := result.Text(name)
@@ -78,6 +78,9 @@ func (s *Server) replicaStatus(today bool) *result.Table {
 	}
 	t := result.NewTable(fields...)
 	for _, st := range s.manager.Status() {
+		if channel != "" && st.Name != channel {
+			continue
+		}
 		values := replicaValues(&st)
 		row := make([]any, len(replicaColumns))
 		for i, name := range replicaColumns {

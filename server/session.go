@@ -98,7 +98,11 @@ func (s *session) text(name string) string {
 			return text
 		}
 	}
-	return s.server.globals.get(v)
+	text := s.server.globals.get(v)
+	if v.name == "time_zone" && text == systemZone {
+		return s.server.zones.of(s.database)
+	}
+	return text
 }
 
 func (s *session) isOn(name string) bool { return s.text(name) == "ON" }

@@ -123,7 +123,7 @@ func (s *session) shownFixed(n *ast.ShowStmt) (*result.Table, error) {
 	case ast.ShowGrants:
 		return s.showGrants(), nil
 	case ast.ShowReplicaStatus:
-		return s.server.replicaStatus(!strings.Contains(strings.ToUpper(n.Text()), "SLAVE")), nil
+		return s.server.replicaStatus(!strings.Contains(strings.ToUpper(n.Text()), "SLAVE"), n.DBName), nil
 	case ast.ShowBinlogStatus, ast.ShowMasterStatus:
 		return s.server.binlogStatus(), nil
 	case ast.ShowPrivileges:
@@ -336,7 +336,8 @@ func (s *session) tableFields(name, pattern string) ([]field.Field, error) {
 	match := likeMatcher(pattern)
 	var out []field.Field
 	for i := range x.Def.Columns {
-		if f := field.Of(x.Def, i, field.UTF8MB4); match(f.Name) {
+		f := field.Of(x.Def, i, field.UTF8MB4)
+		if f.Database = db; match(f.Name) {
 			out = append(out, f)
 		}
 	}

@@ -370,7 +370,7 @@ func valueText(v translate.Value) string {
 
 // loadLocation reads a time_zone: SYSTEM (the server's, which is UTC here), a difference such as +02:00, or a name.
 func loadLocation(name string) (*time.Location, error) {
-	if strings.EqualFold(name, "SYSTEM") || strings.EqualFold(name, "UTC") {
+	if strings.EqualFold(name, systemZone) || strings.EqualFold(name, "UTC") {
 		return time.UTC, nil
 	}
 	if offset, ok := parseOffset(name); ok {

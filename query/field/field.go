@@ -281,6 +281,7 @@ func isBinCollation(name string) bool {
 
 func keyFlags(t *schema.Table, c *schema.Column) Flags {
 	var f Flags
+	primary := Primary(t)
 	for _, ix := range t.Indexes {
 		for n, p := range ix.Parts {
 			if p.Column != c.ID {
@@ -288,7 +289,7 @@ func keyFlags(t *schema.Table, c *schema.Column) Flags {
 			}
 			f |= PartOfKey
 			switch {
-			case ix.Name == "PRIMARY":
+			case ix.Name == primary:
 				f |= PrimaryKey
 			case n > 0:
 			case ix.Unique && len(ix.Parts) == 1:

@@ -86,8 +86,9 @@ func Check(ctx context.Context, cfg wire.Config, w Wishes) (*Source, *Plan, erro
 		return nil, nil, err
 	}
 	defer func() { _ = c.Close() }() // everything is read by then
-	if !s.isMySQL() {
-		return s, nil, &ProblemsError{Addr: s.Addr, Problems: []Problem{s.notMySQL()}}
+	// What else is asked below is not known to all of these servers.
+	if problems := s.productProblems(); len(problems) > 0 {
+		return s, nil, &ProblemsError{Addr: s.Addr, Problems: problems}
 	}
 	catalog, err := ReadCatalog(ctx, c, w.Database, w.Filter, nil)
 	var problems []Problem
@@ -107,10 +108,10 @@ func Check(ctx context.Context, cfg wire.Config, w Wishes) (*Source, *Plan, erro
 
 // NewPlan decides how the source is copied and followed. A plan comes only without problems.
 func NewPlan(s *Source, c *Catalog, w Wishes) (*Plan, []Problem) {
-	if !s.isMySQL() {
-		return nil, []Problem{s.notMySQL()}
+	if problems := s.productProblems(); len(problems) > 0 {
+		return nil, problems
 	}
-	problems := slices.Concat(s.versionProblems(), s.binlogProblems(c.Database), s.serverIDProblems(w.ServerID), s.privilegeProblems(c), TableProblems(c), s.cascadeProblems(c))
+	problems := slices.Concat(s.binlogProblems(c.Database), s.serverIDProblems(w.ServerID), s.privilegeProblems(c), TableProblems(c), s.cascadeProblems(c))
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -118,18 +119,20 @@ func NewPlan(s *Source, c *Catalog, w Wishes) (*Plan, []Problem) {
 		Process: s.Grants.HasGlobal("PROCESS"), Catalog: c, Warnings: s.warnings()}, nil
 }
 
-func (s *Source) notMySQL() Problem {
-	if s.Flavour == Vitess {
-		return Problem{What: fmt.Sprintf("the source is %s (%s), which gives no binlog", s.Flavour, s.Version), Do: "use the MySQL servers behind it as sources"}
-	}
-	return Problem{What: fmt.Sprintf("the source is %s (version %s), not MySQL", s.Flavour, s.Version), Do: "use a MySQL 8.0 or later server"}
-}
+// oldest is the first version whose information_schema has all that is asked for.
+const oldest = 80013
 
-func (s *Source) versionProblems() []Problem {
-	if s.AtLeast(8, 0) {
-		return nil
+// productProblems refuses what is no MySQL, or too old a one.
+func (s *Source) productProblems() []Problem {
+	switch {
+	case s.Flavour == Vitess:
+		return []Problem{{What: fmt.Sprintf("the source is %s (%s), which gives no binlog", s.Flavour, s.Version), Do: "use the MySQL servers behind it as sources"}}
+	case !s.isMySQL():
+		return []Problem{{What: fmt.Sprintf("the source is %s (version %s), not MySQL", s.Flavour, s.Version), Do: "use a MySQL 8.0 or later server"}}
+	case s.VersionNumber() < oldest:
+		return []Problem{{What: "the source is MySQL " + s.Version + "; versions before 8.0.13 are not supported", Do: "upgrade the source"}}
 	}
-	return []Problem{{What: "the source is MySQL " + s.Version + "; versions before 8.0 are not supported", Do: "upgrade the source to MySQL 8.0 or later"}}
+	return nil
 }
 
 func (s *Source) binlogProblems(database string) []Problem {

@@ -139,7 +139,7 @@ func TestFlavours(t *testing.T) {
 		{map[string]string{"version": "10.11.6-MariaDB-1:10.11.6+maria~ubu2204-log"}, MariaDB, "the source is MariaDB"}, // CLOUD-15
 		{map[string]string{"version": "8.0.30-Vitess"}, Vitess, "gives no binlog"},                                      // CLOUD-13
 		{map[string]string{"version": "8.0.11-TiDB-v7.5.0", "tidb_version": "x"}, TiDB, "is TiDB"},
-		{map[string]string{"version": "5.7.44-log", "version_comment": "MySQL Community Server (GPL)"}, MySQL, "before 8.0"},
+		{map[string]string{"version": "5.7.44-log", "version_comment": "MySQL Community Server (GPL)"}, MySQL, "before 8.0.13"},
 		{map[string]string{"version": "8.0.39", "aurora_version": "3.08.0", "read_only": "ON"}, Aurora, "writer endpoint"}, // CLOUD-06
 		{map[string]string{"version": "8.4.3", "basedir": "/rdsdbbin/mysql-8.4.3/"}, RDS, "automated backups"},
 		{map[string]string{"version": "8.0.41-google", "version_comment": "(Google)"}, CloudSQL, "point-in-time recovery"},

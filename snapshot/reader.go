@@ -51,7 +51,7 @@ func (r *reader) do(ctx context.Context, w work) error {
 			return err
 		}
 		r.queue.finishCut(w.table)
-		return r.conn.Exec(ctx, letGo)
+		return LetGo(ctx, r.conn)
 	}
 	if r.table != w.table.table || !w.adjacent {
 		if err := r.openWriter(w.table.table); err != nil {
@@ -61,7 +61,7 @@ func (r *reader) do(ctx context.Context, w work) error {
 	if err := r.copyRange(ctx, w.rng); err != nil {
 		return err
 	}
-	return r.conn.Exec(ctx, letGo)
+	return LetGo(ctx, r.conn)
 }
 
 func (r *reader) openWriter(t *schema.Table) error {

@@ -18,6 +18,9 @@ func OpenView(ctx context.Context, conn *wire.Conn) error {
 	return conn.Exec(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", savepoint)
 }
 
+// LetGo releases the metadata locks that statements in the connection's read view have taken, and keeps the view.
+func LetGo(ctx context.Context, conn *wire.Conn) error { return conn.Exec(ctx, letGo) }
+
 // Scan reads all rows of a table in the connection's read view (see OpenView), range by range in the order of the key,
 // holding the table's metadata lock for one range at a time. The columns are asked for by the names that t has; a
 // definition that does not fit is ErrSchemaChanged.
@@ -51,7 +54,7 @@ func Scan(ctx context.Context, conn *wire.Conn, t *schema.Table, fn func(*column
 			return nil
 		})
 		if err == nil {
-			err = conn.Exec(ctx, letGo)
+			err = LetGo(ctx, conn)
 		}
 		if err != nil {
 			return schemaError(t, err)
@@ -83,7 +86,7 @@ func Select(ctx context.Context, conn *wire.Conn, t *schema.Table, condition str
 			return nil, err
 		}
 	}
-	if err := conn.Exec(ctx, letGo); err != nil {
+	if err := LetGo(ctx, conn); err != nil {
 		return nil, err
 	}
 	return rows.Finish()

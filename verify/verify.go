@@ -171,6 +171,9 @@ func (p *pair) open(ctx context.Context) error {
 	if errors.As(err, &gone) {
 		p.catalog, err = &compat.Catalog{Database: p.v.cfg.Database}, nil
 	}
+	if err == nil {
+		err = snapshot.LetGo(ctx, p.conn)
+	}
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ type config struct {
 	ServerID uint32
 	// Stopped tells that the database was stopped by SYSTEM STOP and stays so over restarts.
 	Stopped bool `json:",omitempty"`
+	// TimeZone is the source's own, as it was when we last connected.
+	TimeZone string `json:",omitempty"`
 }
 
 func (c *config) encode() ([]byte, error) { return json.Marshal(c) }

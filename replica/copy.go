@@ -25,14 +25,11 @@ func (d *database) firstCopy(ctx context.Context) error {
 	for _, w := range plan.Warnings {
 		d.note(ctx, "warning", w)
 	}
-	charset, err := d.sourceDefaults(ctx, plan.Database)
-	if err != nil {
-		return err
-	}
+	charset := defaults{plan.Catalog.Charset, plan.Catalog.Collation}
 	c := &copySink{ctx: ctx, d: d, loads: map[string]*storage.Load{}, defaults: charset}
 	defer c.abort()
 	d.setCopy(&CopyProgress{TotalTables: len(plan.Catalog.Tables)})
-	result, err := snapshot.Run(ctx, snapshot.Config{Source: d.wire(), Plan: plan, Readers: d.m.opt.Readers, Logger: d.log, Progress: d.copied}, c)
+	result, err := snapshot.Run(ctx, snapshot.Config{Source: d.wire(), Plan: plan, Readers: d.m.opt.Readers, Logger: d.m.log, Progress: d.copied}, c)
 	if err != nil {
 		return err
 	}

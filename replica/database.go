@@ -261,7 +261,7 @@ func (d *database) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	spec := &d.cfg.Spec
-	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, Copy: d.copy, Tables: []TableStatus{}}
+	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Copy: d.copy, Tables: []TableStatus{}}
 	if d.message != "" {
 		st.Error = &d.message
 	}

@@ -129,7 +129,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error
 		return err
 	}
 	spec.SourceDatabase = plan.Database
-	cfg := &config{Version: configVersion, Spec: spec, ServerID: m.newServerID(source)}
+	cfg := &config{Version: configVersion, Spec: spec, ServerID: m.newServerID(source), TimeZone: zoneOf(source)}
 	encoded, err := cfg.encode()
 	if err != nil {
 		return err
@@ -289,9 +289,4 @@ func (m *Manager) Log(limit int) []LogEntry {
 		m.log.Warn("the event log can't be read", "error", err)
 	}
 	return events
-}
-
-// Verify compares every table of a database with its source, and reports each when it is done.
-func (m *Manager) Verify(context.Context, string, func(TableResult)) error {
-	return errors.New("comparing with the source is not available in this build")
 }

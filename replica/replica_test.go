@@ -225,3 +225,34 @@ func TestCopyAndFollow(t *testing.T) {
 	require.Nil(t, st.Error)
 	require.Len(t, st.Tables, 2)
 }
+
+// verify gives the outcome of each table.
+func (f *fixture) verify() map[string]TableResult {
+	f.t.Helper()
+	out := map[string]TableResult{}
+	require.NoError(f.t, f.manager.Verify(f.t.Context(), "shop", func(r TableResult) { out[r.Table] = r }))
+	return out
+}
+
+func TestVerify(t *testing.T) {
+	f := shared(t)
+	f.exec("INSERT INTO b VALUES (1, 1), (2, 2)")
+	got := f.verify()
+	require.Equal(t, Equal, got["a"].Outcome, got["a"].Note)
+	require.EqualValues(t, 2, got["b"].Rows)
+	// PROTO-23: a change that the source did not log.
+	conn, err := f.source.DB(t, f.db).Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	for _, s := range []string{"SET sql_log_bin = 0", "UPDATE b SET v = 7 WHERE id = 2", "SET sql_log_bin = 1"} {
+		_, err := conn.ExecContext(t.Context(), s)
+		require.NoError(t, err)
+	}
+	got = f.verify()
+	require.Equal(t, Equal, got["a"].Outcome)
+	require.Equal(t, Different, got["b"].Outcome, got["b"].Note)
+	require.NoError(t, f.manager.Stop(t.Context(), "shop"))
+	f.exec("INSERT INTO a VALUES (3, 'x')")
+	require.Equal(t, Undecided, f.verify()["a"].Outcome)
+	require.ErrorIs(t, f.manager.Verify(t.Context(), "nonesuch", nil), storage.ErrNotFound)
+}

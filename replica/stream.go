@@ -43,7 +43,9 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 	defer stream.Close()
 	r := replay.New(replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), Quarantined: d.quarantined},
 		&rows{store: d.m.store, db: d.id, ids: ids}, state)
-	d.connected(ctx, source)
+	if err := d.connected(ctx, source); err != nil {
+		return err
+	}
 	return d.pump(ctx, stream, r)
 }
 
@@ -58,8 +60,24 @@ func (d *database) probe(ctx context.Context) (*compat.Source, error) {
 
 // serverOf gives what DDL depends on.
 func serverOf(s *compat.Source) ddl.Server {
-	return ddl.Server{Version: s.Major*10000 + s.Minor*100 + s.Patch, FoldNames: s.LowerCaseTableNames > 0, LowerNames: s.LowerCaseTableNames == 1,
-		Location: systemZone(s.SystemTimeZone)}
+	return ddl.Server{Version: s.VersionNumber(), FoldNames: s.LowerCaseTableNames > 0, LowerNames: s.LowerCaseTableNames == 1,
+		NativeForeignKeys: s.NativeForeignKeys, Location: systemZone(s.SystemTimeZone)}
+}
+
+// zoneOf gives the time zone in which the source's sessions see TIMESTAMP by default: a name or an offset.
+func zoneOf(s *compat.Source) string {
+	if s.TimeZone != "" && !strings.EqualFold(s.TimeZone, "SYSTEM") {
+		return s.TimeZone
+	}
+	if loc := systemZone(s.SystemTimeZone); loc != nil {
+		return loc.String()
+	}
+	minutes := int(s.UTCOffset.Minutes())
+	sign := "+"
+	if minutes < 0 {
+		sign, minutes = "-", -minutes
+	}
+	return fmt.Sprintf("%s%02d:%02d", sign, minutes/60, minutes%60)
 }
 
 // systemZone gives the time zone that a server calls SYSTEM. Abbreviations such as CST or EST stand for several zones, or
@@ -236,15 +254,19 @@ func (d *database) quarantined(table, reason string) {
 	d.log.Error("a table was put into quarantine", "table", table, "reason", reason)
 }
 
-// connected notes that the source is there.
-func (d *database) connected(ctx context.Context, source *compat.Source) {
+// connected notes that the source is there, and what it is now.
+func (d *database) connected(ctx context.Context, source *compat.Source) error {
 	d.mu.Lock()
 	lost := d.lost
 	d.state, d.message, d.lost = StateStreaming, "", false
-	address := d.cfg.Spec.Source()
+	address, zone := d.cfg.Spec.Source(), d.cfg.TimeZone
 	d.mu.Unlock()
 	if lost {
 		d.note(ctx, "reconnected", fmt.Sprintf("the source %s answers again", address))
 	}
 	d.log.Info("following the binlog", "source", address, "version", source.Version)
+	if zone == zoneOf(source) {
+		return nil
+	}
+	return d.update(ctx, func(c *config) error { c.TimeZone = zoneOf(source); return nil })
 }

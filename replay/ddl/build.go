@@ -120,13 +120,10 @@ func (s *statement) addIndexes(t *schema.Table, keys *keySpecs) error {
 	return nil
 }
 
-// versionLoggedCascades is the version from which the rows that a foreign key changes are in the binlog.
-const versionLoggedCascades = 90600
-
 // checkForeign refuses actions whose effect the source does not log (DDL-24).
 func (s *statement) checkForeign(t *schema.Table, foreign []foreignKey) error {
 	for _, fk := range foreign {
-		if len(fk.actions) > 0 && s.server.Version < versionLoggedCascades {
+		if len(fk.actions) > 0 && s.server.NativeForeignKeys {
 			return fmt.Errorf("table %s has a foreign key with %s, whose changes of rows this server does not write to the binlog (MySQL does from 9.6 on)", t.Name, strings.Join(fk.actions, " and "))
 		}
 	}

@@ -34,6 +34,9 @@ type Server struct {
 	// FoldNames tells that names of databases and tables ignore case (lower_case_table_names is not 0); LowerNames that
 	// they are stored in lower case (it is 1).
 	FoldNames, LowerNames bool
+	// NativeForeignKeys tells that the storage engine runs CASCADE and SET NULL by itself, so that the rows they change
+	// are not in the binlog (all servers before 9.6).
+	NativeForeignKeys bool
 	// Location is the time zone SYSTEM; nil if it is not known.
 	Location *time.Location
 }

@@ -107,6 +107,8 @@ func (s *story) set(t *testing.T, name, value string) {
 		require.NoError(t, err)
 	case "mode":
 		s.st.SQLMode = map[string]uint64{"": 0, "ANSI_QUOTES": modeANSIQuotes, "NO_BACKSLASH_ESCAPES": modeNoBackslashEscapes, "REAL_AS_FLOAT": modeRealAsFloat}[value]
+	case "native_foreign_keys":
+		s.server.NativeForeignKeys = value == "ON"
 	case "explicit_defaults":
 		s.st.ExplicitDefaults = value == "ON"
 	case "fold":

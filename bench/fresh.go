@@ -51,7 +51,7 @@ func (b *bench) tick(ctx context.Context, source *sql.DB) (delays []time.Duratio
 	times := make([]atomic.Int64, total)
 	var next atomic.Int64
 	start := time.Now()
-	g, ctx := errgroup.WithContext(ctx)
+	g, writing := errgroup.WithContext(ctx)
 	for range freshWriters {
 		g.Go(func() error {
 			for {
@@ -61,7 +61,7 @@ func (b *bench) tick(ctx context.Context, source *sql.DB) (delays []time.Duratio
 					return nil
 				}
 				time.Sleep(time.Until(due))
-				if _, err := source.ExecContext(ctx, fmt.Sprintf("INSERT INTO fresh.ticks VALUES (%d, 1)", n)); err != nil {
+				if _, err := source.ExecContext(writing, fmt.Sprintf("INSERT INTO fresh.ticks VALUES (%d, 1)", n)); err != nil {
 					return err
 				}
 				times[n].Store(time.Now().UnixNano())

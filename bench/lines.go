@@ -13,7 +13,7 @@ import (
 )
 
 // linesTable is the 13-column table of all measures but the OLTP mix.
-const linesTable = `CREATE TABLE lines (
+const linesTable = `CREATE TABLE line_items (
 	id BIGINT NOT NULL PRIMARY KEY,
 	order_id INT NOT NULL,
 	part_id INT NOT NULL,
@@ -89,7 +89,7 @@ func loadLines(ctx context.Context, db *sql.DB, rows int) error {
 	for first := 0; first < rows; first += batch {
 		name := "lines" + strconv.Itoa(first)
 		mysql.RegisterReaderHandler(name, func() io.Reader { return lineReader(first, min(first+batch, rows)) })
-		_, err := db.ExecContext(ctx, "LOAD DATA LOCAL INFILE 'Reader::"+name+"' INTO TABLE lines")
+		_, err := db.ExecContext(ctx, "LOAD DATA LOCAL INFILE 'Reader::"+name+"' INTO TABLE line_items")
 		mysql.DeregisterReaderHandler(name)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func loadLines(ctx context.Context, db *sql.DB, rows int) error {
 func updateLines(ctx context.Context, db *sql.DB, rows int) error {
 	const batch = 200_000
 	for first := 0; first < rows; first += batch {
-		if _, err := db.ExecContext(ctx, "UPDATE lines SET quantity = quantity + 1 WHERE id >= ? AND id < ? AND id % 10 = 0", first, first+batch); err != nil {
+		if _, err := db.ExecContext(ctx, "UPDATE line_items SET quantity = quantity + 1 WHERE id >= ? AND id < ? AND id % 10 = 0", first, first+batch); err != nil {
 			return err
 		}
 	}

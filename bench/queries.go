@@ -17,11 +17,11 @@ import (
 
 // analytical are the five queries. All three systems run the same text.
 var analytical = []struct{ name, sql string }{
-	{"scan and group (Q1)", `SELECT return_flag, status, SUM(quantity), SUM(price), SUM(price * (1 - discount)), COUNT(*) FROM lines WHERE ship_date <= '2026-09-02' GROUP BY return_flag, status ORDER BY return_flag, status`},
-	{"filter (Q6)", `SELECT SUM(price * discount) FROM lines WHERE ship_date >= '2022-01-01' AND ship_date < '2023-01-01' AND discount BETWEEN 0.05 AND 0.07 AND quantity < 24`},
-	{"by key", `SELECT id, price, note FROM lines WHERE id = 123456`},
-	{"many groups", `SELECT supplier_id, COUNT(*), MAX(price) FROM lines GROUP BY supplier_id ORDER BY 2 DESC, 1 LIMIT 10`},
-	{"like", `SELECT mode, COUNT(*) FROM lines WHERE note LIKE '%bold requests%' GROUP BY mode ORDER BY mode`},
+	{"scan and group (Q1)", `SELECT return_flag, status, SUM(quantity), SUM(price), SUM(price * (1 - discount)), COUNT(*) FROM line_items WHERE ship_date <= '2026-09-02' GROUP BY return_flag, status ORDER BY return_flag, status`},
+	{"filter (Q6)", `SELECT SUM(price * discount) FROM line_items WHERE ship_date >= '2022-01-01' AND ship_date < '2023-01-01' AND discount BETWEEN 0.05 AND 0.07 AND quantity < 24`},
+	{"by key", `SELECT id, price, note FROM line_items WHERE id = 123456`},
+	{"many groups", `SELECT supplier_id, COUNT(*), MAX(price) FROM line_items GROUP BY supplier_id ORDER BY 2 DESC, 1 LIMIT 10`},
+	{"like", `SELECT mode, COUNT(*) FROM line_items WHERE note LIKE '%bold requests%' GROUP BY mode ORDER BY mode`},
 }
 
 const repeats = 5
@@ -107,8 +107,8 @@ func (b *bench) duckDB(ctx context.Context) (*sql.DB, error) {
 	}
 	for _, statement := range []string{
 		fmt.Sprintf("SET threads = %d", runtime.NumCPU()),
-		"CREATE TABLE lines (id BIGINT, order_id INT, part_id INT, supplier_id INT, quantity DECIMAL(10,2), price DECIMAL(12,2), discount DECIMAL(4,2), tax DECIMAL(4,2), return_flag VARCHAR, status VARCHAR, ship_date DATE, mode VARCHAR, note VARCHAR)",
-		fmt.Sprintf("COPY lines FROM '%s' (DELIMITER '\t', HEADER false)", text),
+		"CREATE TABLE line_items (id BIGINT, order_id INT, part_id INT, supplier_id INT, quantity DECIMAL(10,2), price DECIMAL(12,2), discount DECIMAL(4,2), tax DECIMAL(4,2), return_flag VARCHAR, status VARCHAR, ship_date DATE, mode VARCHAR, note VARCHAR)",
+		fmt.Sprintf("COPY line_items FROM '%s' (DELIMITER '\t', HEADER false)", text),
 		"CHECKPOINT",
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {

@@ -16,7 +16,7 @@ func (b *bench) snapshot(ctx context.Context) error {
 	if err := b.prepareLines(ctx, "bench"); err != nil {
 		return err
 	}
-	dump, err := b.dump(ctx, "bench", "lines")
+	dump, err := b.dump(ctx, "bench", "line_items")
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (b *bench) diskSize(ctx context.Context) error {
 	}
 	defer func() { _ = db.Close() }()
 	var innodb int64
-	if err := db.QueryRowContext(ctx, "SELECT FILE_SIZE FROM information_schema.INNODB_TABLESPACES WHERE NAME = 'bench/lines'").Scan(&innodb); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT FILE_SIZE FROM information_schema.INNODB_TABLESPACES WHERE NAME = 'bench/line_items'").Scan(&innodb); err != nil {
 		return err
 	}
 	ours, err := size(filepath.Join(b.tidemark.dir, "parts"))
@@ -66,25 +66,30 @@ func (b *bench) prepareLines(ctx context.Context, database string) error {
 	if err := loadLines(ctx, db, b.rows); err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "ANALYZE TABLE lines")
+	_, err = db.ExecContext(ctx, "ANALYZE TABLE line_items")
 	return err
 }
 
 func (b *bench) emptyLines(ctx context.Context, database string) error {
+	if err := b.createDatabase(ctx, database); err != nil {
+		return err
+	}
+	db, err := b.source.Open(database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.ExecContext(ctx, linesTable)
+	return err
+}
+
+func (b *bench) createDatabase(ctx context.Context, database string) error {
 	db, err := b.source.Open("")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(ctx, "CREATE DATABASE "+database); err != nil {
-		return err
-	}
-	lines, err := b.source.Open(database)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lines.Close() }()
-	_, err = lines.ExecContext(ctx, linesTable)
+	_, err = db.ExecContext(ctx, "CREATE DATABASE "+database)
 	return err
 }
 

@@ -287,18 +287,22 @@ func (t *Txn) addPart(tt *txnTable, h home, puts *column.Batch) error {
 
 // writePart writes rows in key order. The directory is not synced yet.
 func (s *Store) writePart(path string, def *schema.Table, rows *column.Batch) (part.Info, error) {
-	info, err := part.Write(context.Background(), s.path(path), def, pieces(rows, partBatchRows), part.WriteOptions{FS: s.fs})
+	info, err := part.Write(context.Background(), s.path(path), def, pieces(rows), part.WriteOptions{FS: s.fs})
 	if err != nil {
 		return info, diskError(err)
 	}
 	return info, nil
 }
 
-// partBatchRows is the number of rows given to the part writer at a time.
-const partBatchRows = 64 << 10
+// Rows are given to the part writer, and gathered by a merge, in pieces of so many rows or bytes at most.
+const (
+	pieceRows  = 64 << 10
+	pieceBytes = 16 << 20
+)
 
-// pieces cuts a batch into pieces without copying.
-func pieces(b *column.Batch, rows int) []*column.Batch {
+// pieces cuts a batch without copying.
+func pieces(b *column.Batch) []*column.Batch {
+	rows := min(pieceRows, int(pieceBytes/rowBytes(b))+1)
 	if b.Rows() <= rows {
 		return []*column.Batch{b}
 	}
@@ -308,6 +312,9 @@ func pieces(b *column.Batch, rows int) []*column.Batch {
 	}
 	return out
 }
+
+// rowBytes is about the memory of a row of the batch, at least 1.
+func rowBytes(b *column.Batch) int64 { return batchBytes(b)/int64(max(b.Rows(), 1)) + 1 }
 
 // batchBytes is about the memory of a batch.
 func batchBytes(b *column.Batch) int64 {

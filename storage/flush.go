@@ -24,7 +24,7 @@ func (s *Store) flushIfDue(ctx context.Context, id TableID) error {
 	if t := s.head.Load().tables[id]; t == nil || s.flushLoad(t) < 1 {
 		return nil
 	}
-	return s.flushTable(ctx, id)
+	return s.flushTable(ctx, id, false)
 }
 
 // largestSegments gives the table with the most memory in segments when all tables together have too much, else 0.
@@ -40,16 +40,16 @@ func (s *Store) largestSegments() TableID {
 		for _, g := range t.segments {
 			bytes += g.bytes
 		}
-		// One small segment can't be made smaller.
-		if bytes > most && (len(t.segments) > 1 || t.segments[0].batch.Rows() >= s.opt.PartMinRows) {
+		if bytes > most {
 			largest, most = id, bytes
 		}
 	}
 	return largest
 }
 
-// flushTable turns the segments of a table into one part, or into one segment when they hold few rows.
-func (s *Store) flushTable(ctx context.Context, id TableID) error {
+// flushTable turns the segments of a table into one part, or, unless a part is asked for, into one segment when they hold
+// little.
+func (s *Store) flushTable(ctx context.Context, id TableID, asPart bool) error {
 	base := s.pinHead()
 	defer s.unpin(base.seq)
 	t := base.tables[id]
@@ -66,7 +66,7 @@ func (s *Store) flushTable(ctx context.Context, id TableID) error {
 	defer s.writers.Add(-1)
 	rows, err := r.gather(batches)
 	if err == nil {
-		err = r.writeFlush(ctx, rows)
+		err = r.writeFlush(ctx, rows, asPart)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("flushing table %s: %w", t.rec.Def.FullName(), err), r.abandon())
@@ -116,7 +116,7 @@ func (r *relocation) gather(batches []*column.Batch) (*column.Batch, error) {
 }
 
 // writeFlush writes the rows as the new home.
-func (r *relocation) writeFlush(ctx context.Context, rows *column.Batch) error {
+func (r *relocation) writeFlush(ctx context.Context, rows *column.Batch, asPart bool) error {
 	if rows == nil {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (r *relocation) writeFlush(ctx context.Context, rows *column.Batch) error {
 		return err
 	}
 	h := home{id: HomeID(id), dead: &deadRows{rows: rows.Rows()}}
-	if rows.Rows() < r.s.opt.PartMinRows && batchBytes(rows) < r.s.opt.SegmentBytes {
+	if !asPart && rows.Rows() < r.s.opt.PartMinRows && batchBytes(rows) < r.s.opt.SegmentBytes {
 		r.segment = &newSegment{segmentState: segmentState{home: h, batch: rows, bytes: segmentMemory(rows)}}
 		r.segment.encoded, err = part.EncodeSegment(rows)
 		return err

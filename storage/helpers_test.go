@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +104,14 @@ func openTest(t testing.TB, dir string, opt Options) *Store {
 func closeTest(t testing.TB, s *Store) {
 	requireSound(t, s)
 	require.NoError(t, s.Close())
+	for _, stack := range strings.Split(allStacks(), "\n\n") {
+		require.NotContains(t, stack, "storage.(*maintenance)", "a goroutine is left")
+	}
+}
+
+func allStacks() string {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
 }
 
 func requireSound(t testing.TB, s *Store) {

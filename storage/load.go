@@ -138,7 +138,7 @@ func (l *Load) write(ctx context.Context, batches []*column.Batch) error {
 	}
 	var cut []*column.Batch
 	for _, b := range batches {
-		cut = append(cut, pieces(b, partBatchRows)...)
+		cut = append(cut, pieces(b)...)
 	}
 	info, err := part.Write(ctx, l.s.path(path), l.def, cut, part.WriteOptions{FS: l.s.fs})
 	if err != nil {

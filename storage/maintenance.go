@@ -191,7 +191,7 @@ func (w *maintenance) flushAll(ctx context.Context) error {
 		if id == 0 {
 			break
 		}
-		if err := w.s.flushTable(ctx, id); err != nil {
+		if err := w.s.flushTable(ctx, id, true); err != nil {
 			errs = append(errs, err)
 			break
 		}
@@ -237,8 +237,8 @@ func (s *Store) Maintain(ctx context.Context) error {
 	return firstError(err, s.removeGarbage(ctx))
 }
 
-// Flush writes the segments of a table into a part, or joins them, whatever their number.
-func (s *Store) Flush(ctx context.Context, id TableID) error { return s.flushTable(ctx, id) }
+// Flush writes the segments of a table into a part, whatever their number.
+func (s *Store) Flush(ctx context.Context, id TableID) error { return s.flushTable(ctx, id, true) }
 
 // removeGarbage removes the files that no commit refers to, no reader holds and the retention has let go.
 func (s *Store) removeGarbage(ctx context.Context) error {

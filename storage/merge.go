@@ -229,6 +229,8 @@ type mergeSource struct {
 	row   int           // of batch
 	first int           // row of the part at which batch starts
 	next  int           // row of the part after batch
+
+	rowBytes int64 // about the memory of a row of batch
 }
 
 func (s *mergeSource) dead(row int) bool { return s.set != nil && s.set.bits.Has(uint32(row)) }
@@ -244,7 +246,7 @@ func (s *mergeSource) fetch() error {
 		if err != nil {
 			return err
 		}
-		s.batch, s.first, s.row = b, s.next, -1
+		s.batch, s.first, s.row, s.rowBytes = b, s.next, -1, rowBytes(b)
 		s.next += b.Rows()
 		if s.advance() {
 			return nil
@@ -286,6 +288,7 @@ type merger struct {
 	sources []*mergeSource
 	heap    mergeHeap
 	block   []pick
+	bytes   int64 // about the memory of the block's rows
 	rows    uint32
 	last    []byte
 }
@@ -303,7 +306,7 @@ func (m *merger) run() error {
 		}
 		if src.advance() {
 			heap.Fix(&m.heap, 0)
-			if len(m.block) < partBatchRows {
+			if len(m.block) < pieceRows && m.bytes < pieceBytes {
 				continue
 			}
 		}
@@ -337,6 +340,7 @@ func (m *merger) take(src *mergeSource) error {
 		return err
 	}
 	m.rows++
+	m.bytes += src.rowBytes
 	m.block = append(m.block, pick{src, src.row})
 	return nil
 }
@@ -346,7 +350,7 @@ func (m *merger) flush() error {
 		return nil
 	}
 	rows, err := m.gather()
-	m.block = m.block[:0]
+	m.block, m.bytes = m.block[:0], 0
 	if err != nil {
 		return err
 	}

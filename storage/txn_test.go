@@ -3,8 +3,10 @@ package storage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemarkdb/tidemark/column"
+	"github.com/tidemarkdb/tidemark/uniquekey"
 )
 
 func memStore(t *testing.T) *Store {
@@ -385,6 +388,60 @@ func TestCommitsOfManyTables(t *testing.T) {
 		require.Zero(t, info.Parts)
 		require.LessOrEqual(t, info.Segments, opt.FlushSegments)
 	}
+	closeTest(t, s)
+}
+
+// TestSegmentMemoryIsBounded (RES-02): few rows of many bytes, in one table or over many, leave memory.
+func TestSegmentMemoryIsBounded(t *testing.T) {
+	for _, tables := range []int{1, 30} {
+		opt := smallOptions(&faultFS{FS: vfs.NewMem()})
+		opt.NoMaintenance = false
+		opt.SegmentMemory = 1 << 20
+		opt.PartMinRows = 1000
+		s := openTest(t, "/data", opt)
+		db, err := s.CreateDatabase(ctx, "shop", nil)
+		require.NoError(t, err)
+		x := s.Begin(db)
+		var ids []TableID
+		for i := range tables {
+			id, err := x.CreateTable(testTable(fmt.Sprint("t", i)))
+			require.NoError(t, err)
+			ids = append(ids, id)
+		}
+		_, err = x.Commit(ctx)
+		require.NoError(t, err)
+		text := strings.Repeat("x", 100_000)
+		for i := range int64(90) {
+			def := testTable(fmt.Sprint("t", int(i)%tables))
+			require.NoError(t, upsertRows(t, s, db, ids[int(i)%tables], def, map[int64]row{i: {name: text}}))
+			require.LessOrEqual(t, s.head.Load().segmentBytes, 2*opt.SegmentMemory+200_000)
+		}
+		closeTest(t, s)
+	}
+}
+
+// TestLargeRows: rows of a megabyte go through parts and merges in pieces of few.
+func TestLargeRows(t *testing.T) {
+	s := openTest(t, "/data", Options{FS: &faultFS{FS: vfs.NewMem()}, NoMaintenance: true, Retention: -1, ReserveBytes: 1})
+	def := testTable("items")
+	db, ids := createTest(t, s, def)
+	rng := rand.New(rand.NewPCG(1, 1))
+	want := map[int64]row{}
+	for part := range int64(4) {
+		rows := map[int64]row{}
+		for i := range int64(20) {
+			rows[i*4+part] = row{name: strings.Repeat(string(rune('a'+rng.IntN(26))), 1<<20)}
+		}
+		maps.Copy(want, rows)
+		require.NoError(t, upsertRows(t, s, db, ids[0], def, rows))
+	}
+	require.NoError(t, s.Maintain(ctx))
+	require.Len(t, s.head.Load().tables[ids[0]].parts, 1)
+	require.NoError(t, s.scanPart(ctx, &PartView{Path: s.path(s.head.Load().tables[ids[0]].parts[0].rec.Path)}, def, func(b *column.Batch, _ uniquekey.Bitset) error {
+		require.LessOrEqual(t, b.Rows(), 32, "rows read at a time")
+		return nil
+	}))
+	requireRows(t, want, headContents(t, s, ids[0]))
 	closeTest(t, s)
 }
 

@@ -19,8 +19,11 @@ import (
 	"github.com/tidemarkdb/tidemark/schema"
 )
 
-// batchRows is the number of rows that a reader gives at a time.
-const batchRows = 32 << 10
+// A reader gives batchRows rows at a time, fewer when they are large: about batchBytes.
+const (
+	batchRows  = 32 << 10
+	batchBytes = 16 << 20
+)
 
 // Reader reads one part. Several goroutines may each use their own Batches or ReadRows of it.
 type Reader struct {
@@ -105,7 +108,7 @@ func (r *Reader) batches(ctx context.Context, t *schema.Table, groups []int) (_ 
 	if len(wanted) == 0 {
 		wanted = append(wanted, 0)
 	}
-	pq, err := pqarrow.NewFileReader(r.pq, pqarrow.ArrowReadProperties{BatchSize: batchRows}, memory.DefaultAllocator)
+	pq, err := pqarrow.NewFileReader(r.pq, pqarrow.ArrowReadProperties{BatchSize: r.batchRows()}, memory.DefaultAllocator)
 	if err != nil {
 		return nil, r.damaged(err)
 	}
@@ -114,6 +117,18 @@ func (r *Reader) batches(ctx context.Context, t *schema.Table, groups []int) (_ 
 		return nil, r.failed(ctx, err)
 	}
 	return b, nil
+}
+
+// batchRows gives the number of rows to read at a time, from the row group with the largest rows.
+func (r *Reader) batchRows() int64 {
+	rows := int64(batchRows)
+	for i := range r.pq.NumRowGroups() {
+		g := r.pq.MetaData().RowGroup(i)
+		if g.TotalByteSize() > 0 {
+			rows = min(rows, batchBytes*max(g.NumRows(), 1)/g.TotalByteSize())
+		}
+	}
+	return max(rows, 1)
 }
 
 // choose lists the file's columns to read, in file order, and fills fields and exact.

@@ -25,6 +25,8 @@ import (
 const (
 	// rowGroupRows is the size of a row group: what a query engine's thread takes at a time.
 	rowGroupRows = 122_880
+	// rowGroupBytes is the size in memory at which a row group ends earlier: readers hold a row group's pages.
+	rowGroupBytes = 32 << 20
 	// dictionaryBytes bounds a dictionary: text with more distinct values is cheaper without.
 	dictionaryBytes = 256 << 10
 	// diskWriteCategory names parts in the file system's write statistics.
@@ -64,6 +66,7 @@ type Writer struct {
 	exact  bool
 	seen   map[uint32]bool // columns with exact values
 	info   Info
+	group  uint64 // bytes in memory of the rows of the present row group
 }
 
 // NewWriter creates the file and its writer. The caller ends it with Finish or Abort.
@@ -141,6 +144,26 @@ func (w *Writer) Add(b *column.Batch) error {
 		return w.writeError(err)
 	}
 	w.describe(b)
+	return w.endGroup(rec)
+}
+
+// endGroup starts a new row group when the rows of the present one are many bytes. The Parquet writer starts one by itself
+// when they are many.
+func (w *Writer) endGroup(rec arrow.RecordBatch) error {
+	for _, a := range rec.Columns() {
+		w.group += a.Data().SizeInBytes()
+	}
+	if rows, err := w.pq.RowGroupNumRows(); err != nil || int64(rows) < rec.NumRows() {
+		w.group = 0
+		return err
+	}
+	if w.group < rowGroupBytes {
+		return nil
+	}
+	w.group = 0
+	if err := w.pq.NewBufferedRowGroupChecked(); err != nil {
+		return w.writeError(err)
+	}
 	return nil
 }
 

@@ -201,7 +201,14 @@ func literalValue(n *driver.ValueExpr) (Value, error) {
 	case driver.KindMysqlDecimal:
 		return Value{Kind: DecimalValue, Text: n.GetMysqlDecimal().String()}, nil
 	case driver.KindString:
-		return textValue(n.GetString())
+		switch charset := n.Type.GetCharset(); charset { // of an introducer such as _binary, as drivers write bytes
+		case "binary":
+			return Value{Kind: BytesValue, Text: n.GetString()}, nil
+		case "", "utf8mb4", "utf8mb3", "utf8":
+			return textValue(n.GetString())
+		default:
+			return Value{}, unsupported("the introducer _%s", charset)
+		}
 	case driver.KindBytes, driver.KindBinaryLiteral:
 		return Value{Kind: HexValue, Text: string(n.GetBytes())}, nil
 	default:

@@ -129,6 +129,14 @@ func TestPreparedStatements(t *testing.T) {
 		require.NoError(t, rows.Err())
 		require.Equal(t, []int{4, 5}, ids)
 	}
+	// bytes that are no text, as a parameter and written into the statement
+	var hex string
+	require.NoError(t, db.QueryRow("SELECT HEX(?)", []byte{0xff, 0, 0x27}).Scan(&hex))
+	require.Equal(t, "FF0027", hex)
+	interpolating := f.db("shop", func(c *driver.Config) { c.InterpolateParams = true })
+	require.NoError(t, interpolating.QueryRow("SELECT HEX(?)", []byte{0xff, 0, 0x27, 0xc3}).Scan(&hex))
+	require.Equal(t, "FF0027C3", hex)
+
 	var text sql.NullString
 	require.NoError(t, db.QueryRow("SELECT ?", "12.50").Scan(&text))
 	require.Equal(t, "12.50", text.String)

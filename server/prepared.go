@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
@@ -365,7 +367,12 @@ func bytesParam(kind field.Type, b []byte, charset string) translate.Value {
 	case field.TinyBlob, field.MediumBlob, field.LongBlob, field.Blob, field.Bit, field.Geometry:
 		return translate.Value{Kind: translate.BytesValue, Text: string(b)}
 	}
-	return translate.Value{Kind: translate.TextValue, Text: decodeText(charset, b)}
+	text := decodeText(charset, b)
+	if !utf8.ValidString(text) {
+		// drivers send bytes of any kind as text
+		return translate.Value{Kind: translate.BytesValue, Text: text}
+	}
+	return translate.Value{Kind: translate.TextValue, Text: text}
 }
 
 func dateParam(d *decoder, kind field.Type) translate.Value {
@@ -433,20 +440,22 @@ func (st *statement) closeCursor() {
 }
 
 // openCursor runs a statement and keeps its rows for COM_STMT_FETCH. The statement goes on under the connection's
-// context: nothing is computed ahead of the fetches but what the engine keeps ready.
+// context, and what stops the command under way stops it too.
 func (c *conn) openCursor(ctx context.Context, st *statement, params []translate.Value) error {
-	ctx, stop := context.WithCancel(ctx)
-	c.setState("Execute", st.text)
-	o, err := c.session.run(ctx, st.parsed, params)
+	rowsCtx, end := context.WithCancel(ctx)
+	cmdCtx, finish := c.begin(ctx, st.text)
+	defer finish()
+	defer context.AfterFunc(cmdCtx, end)()
+	o, err := c.session.run(rowsCtx, st.parsed, params)
 	if err != nil {
-		stop()
-		return c.writeError(clientError(err))
+		end()
+		return c.writeError(clientError(cmp.Or(context.Cause(cmdCtx), err)))
 	}
 	if o.rows == nil {
-		stop()
+		end()
 		return c.writeOK(o.ok)
 	}
-	st.cursor = &cursor{rows: o.rows, end: stop}
+	st.cursor = &cursor{rows: o.rows, end: end}
 	if err := c.out.write(appendLenInt(nil, uint64(len(o.rows.Fields())))); err != nil {
 		return err
 	}
@@ -465,14 +474,16 @@ func (c *conn) stmtFetch(ctx context.Context, body []byte) error {
 	if st.cursor == nil {
 		return c.writeError(sqlerr.New(1421, "The statement (%d) has no open cursor.", c.lastID))
 	}
-	c.setState("Fetch", st.text)
+	ctx, finish := c.begin(ctx, st.text)
+	defer finish()
+	defer context.AfterFunc(ctx, st.cursor.end)()
 	last, err := c.fetchRows(ctx, st.cursor, n)
 	if c.out.err != nil {
 		return c.out.err
 	}
 	if err != nil {
 		st.closeCursor()
-		return c.writeError(clientError(err))
+		return c.writeError(clientError(cmp.Or(context.Cause(ctx), err)))
 	}
 	status := c.status() | statusCursorExists
 	if last {

@@ -346,9 +346,9 @@ func microseconds(text []byte) int {
 	return us
 }
 
-// latin1ToText reads what a client sends in its character set.
+// decodeText reads what a client sends in its character set. UTF-8 is left as it is: literals may hold bytes of any kind.
 func decodeText(charset string, b []byte) string {
-	if charset == "binary" {
+	if charset != "latin1" {
 		return string(b)
 	}
 	out, _ := schema.ToUTF8(charset, b)

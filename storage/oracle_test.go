@@ -17,7 +17,7 @@ import (
 
 var (
 	flagSeed  = flag.Uint64("seed", 0, "seed of the random tests; 0: a new one")
-	flagSteps = flag.Int("steps", 400, "steps of the random tests")
+	flagSteps = flag.Int("steps", 250, "steps of the random tests")
 )
 
 // model is the dumb oracle: what each table holds.

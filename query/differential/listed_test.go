@@ -12,21 +12,34 @@ func TestListed(t *testing.T) {
 	b := open(t)
 	files, err := filepath.Glob("testdata/queries_*.sql")
 	require.NoError(t, err)
+	b.compareFiles(files...)
+}
+
+// TestListedInZone compares the statements over dates and times in a session whose time zone is not UTC.
+func TestListedInZone(t *testing.T) { // TYPE-05
+	b := open(t)
+	b.inZone("+05:30", 5*3600+1800)
+	b.compareFiles("testdata/queries_times.sql", "testdata/queries_basic.sql")
+	b.inZone("-11:00", -11*3600)
+	b.compareFiles("testdata/queries_times.sql")
+}
+
+func (b *both) compareFiles(files ...string) {
 	answered, refused := 0, 0
 	for _, file := range files {
-		for _, sql := range statements(t, file) {
+		for _, sql := range statements(b.t, file) {
 			source := b.ask(sql)
 			replica, construct := b.askReplica(sql)
 			if construct != "" {
 				refused++
-				t.Logf("%s: refused: %s\n  %s", filepath.Base(file), construct, sql)
+				b.t.Logf("%s: refused: %s\n  %s", filepath.Base(file), construct, sql)
 				continue
 			}
 			answered++
 			if d := difference(sql, source, replica); d != "" {
-				t.Errorf("%s: %s\n  %s", filepath.Base(file), d, sql)
+				b.t.Errorf("%s: %s\n  %s", filepath.Base(file), d, sql)
 			}
 		}
 	}
-	t.Logf("%d statements answered alike, %d refused by name", answered, refused)
+	b.t.Logf("%d statements answered alike, %d refused by name", answered, refused)
 }

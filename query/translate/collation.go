@@ -1,6 +1,10 @@
 package translate
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tidemarkdb/tidemark/query/collate"
+)
 
 // Coercibility is the strength of an expression's collation; a lower value wins.
 type Coercibility uint8
@@ -33,29 +37,12 @@ type Collation struct {
 	known bool
 }
 
-var collations = []*Collation{
-	{ID: 63, Name: "binary", Charset: "binary", Binary: true, known: true},
-	{ID: 8, Name: "latin1_swedish_ci", Charset: "latin1", PadSpace: true, known: true},
-	{ID: 47, Name: "latin1_bin", Charset: "latin1", Binary: true, PadSpace: true, known: true},
-	{ID: 48, Name: "latin1_general_ci", Charset: "latin1", PadSpace: true},
-	{ID: 11, Name: "ascii_general_ci", Charset: "ascii", PadSpace: true},
-	{ID: 65, Name: "ascii_bin", Charset: "ascii", Binary: true, PadSpace: true, known: true},
-	{ID: 33, Name: "utf8mb3_general_ci", Charset: "utf8mb3", PadSpace: true, known: true},
-	{ID: 83, Name: "utf8mb3_bin", Charset: "utf8mb3", Binary: true, PadSpace: true, known: true},
-	{ID: 192, Name: "utf8mb3_unicode_ci", Charset: "utf8mb3", PadSpace: true, known: true},
-	{ID: 45, Name: "utf8mb4_general_ci", Charset: "utf8mb4", PadSpace: true, known: true},
-	{ID: 46, Name: "utf8mb4_bin", Charset: "utf8mb4", Binary: true, PadSpace: true, known: true},
-	{ID: 224, Name: "utf8mb4_unicode_ci", Charset: "utf8mb4", PadSpace: true, known: true},
-	{ID: 255, Name: "utf8mb4_0900_ai_ci", Charset: "utf8mb4", known: true},
-	{ID: 305, Name: "utf8mb4_0900_as_ci", Charset: "utf8mb4"},
-	{ID: 278, Name: "utf8mb4_0900_as_cs", Charset: "utf8mb4"},
-	{ID: 309, Name: "utf8mb4_0900_bin", Charset: "utf8mb4", Binary: true, known: true},
-}
-
 var collationsByName = func() map[string]*Collation {
-	m := make(map[string]*Collation, len(collations))
-	for _, c := range collations {
-		m[c.Name] = c
+	m := map[string]*Collation{}
+	for _, c := range collate.All() {
+		m[c.Name()] = &Collation{
+			ID: c.ID(), Name: c.Name(), Charset: c.Charset(), Binary: c.CodePoints() || c.Identity(), PadSpace: c.PadSpace(), known: true,
+		}
 	}
 	return m
 }()

@@ -142,23 +142,35 @@ func (t *translator) compareText(op string, x, y expr) (expr, error) {
 	return compareBy(c.coll, op, xs[0], xs[1])
 }
 
-// compareBy compares two strings by a collation.
-func compareBy(coll *Collation, op string, x, y expr) (expr, error) {
-	l, r, c := x, y, collated{coll: coll}
-	if c.coll == collationBinary {
-		a, err := l.bytes()
-		if err != nil {
-			return x, err
+// compareBy compares two strings by a collation. With a constant the engine's function is faster than keys are.
+func compareBy(c *Collation, op string, x, y expr) (expr, error) {
+	if !c.Binary && c.known && (op == "=" || op == "<>") && (x.lit != nil || y.lit != nil) && x.phys.k != physBlob && y.phys.k != physBlob {
+		equal := truth(fmt.Sprintf("tm_equal(%s, %s, %d)", x.sql, y.sql, c.ID), x.typ.Nullable || y.typ.Nullable)
+		if op == "<>" {
+			equal.sql = "(NOT " + equal.sql + ")"
 		}
-		b, err := r.bytes()
-		return comparison(op, a, b, x, y), err
+		return equal, nil
 	}
-	a, err := l.compareKey(c.coll, isOrder(op))
-	if err != nil {
-		return x, err
+	return compareKeys(c, op, x, y)
+}
+
+// compareKeys compares two strings by what stands for them in a collation.
+func compareKeys(c *Collation, op string, x, y expr) (expr, error) {
+	l, r, err := textSides(c, op, x, y)
+	return comparison(op, l, r, x, y), err
+}
+
+func textSides(c *Collation, op string, x, y expr) (l, r string, err error) {
+	if c == collationBinary {
+		if l, err = x.bytes(); err == nil {
+			r, err = y.bytes()
+		}
+		return l, r, err
 	}
-	b, err := r.compareKey(c.coll, isOrder(op))
-	return comparison(op, a, b, x, y), err
+	if l, err = x.compareKey(c, isOrder(op)); err == nil {
+		r, err = y.compareKey(c, isOrder(op))
+	}
+	return l, r, err
 }
 
 // compareKey gives the text that compares by bytes as x compares by collation c.
@@ -427,7 +439,7 @@ func (t *translator) between(e *env, n *ast.BetweenExpr) (expr, error) {
 	if err := oneClass(xs); err != nil {
 		return expr{}, err
 	}
-	compare, err := t.comparer("between", xs)
+	compare, err := t.comparer("between", xs, compareBy)
 	if err != nil {
 		return expr{}, err
 	}
@@ -447,14 +459,14 @@ func (t *translator) between(e *env, n *ast.BetweenExpr) (expr, error) {
 }
 
 // comparer gives the comparison for values of one predicate: strings all compare by the one collation in which they meet.
-func (t *translator) comparer(op string, xs []expr) (func(op string, x, y expr) (expr, error), error) {
+func (t *translator) comparer(op string, xs []expr, by func(c *Collation, op string, x, y expr) (expr, error)) (func(op string, x, y expr) (expr, error), error) {
 	for i := range xs {
 		if xs[i].typ.Kind != KindString {
 			return t.compare, nil
 		}
 	}
 	_, c, err := t.texts(op, xs...)
-	return func(op string, x, y expr) (expr, error) { return compareBy(c.coll, op, x, y) }, err
+	return func(op string, x, y expr) (expr, error) { return by(c.coll, op, x, y) }, err
 }
 
 // oneClass refuses BETWEEN over mixed classes, for which MySQL picks one way of comparing for all three values.
@@ -498,7 +510,11 @@ func (t *translator) in(e *env, n *ast.PatternInExpr) (expr, error) {
 	if err := inClasses(x, list); err != nil {
 		return x, err
 	}
-	compare, err := t.comparer(" IN ", append([]expr{x}, list...))
+	by := compareBy
+	if len(list) > 3 {
+		by = compareKeys
+	}
+	compare, err := t.comparer(" IN ", append([]expr{x}, list...), by)
 	if err != nil {
 		return x, err
 	}

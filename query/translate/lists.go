@@ -47,7 +47,7 @@ func fnField(t *translator, e *env, args []expr) (expr, error) {
 	kind := args[0].typ.Kind
 	var b strings.Builder
 	b.WriteString("(CASE")
-	compare, err := t.comparer("field", args)
+	compare, err := t.comparer("field", args, compareBy)
 	if err != nil {
 		return expr{}, err
 	}

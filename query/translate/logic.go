@@ -206,6 +206,9 @@ func fnNullIf(t *translator, e *env, args []expr) (expr, error) {
 	out := expr{sql: "(CASE WHEN " + c.sql + " THEN NULL ELSE " + x.sql + " END)", typ: x.typ, phys: x.phys, ascii: x.ascii, overflows: x.overflows}
 	out.typ.Nullable = true
 	out.typ.Zerofill = 0
+	if x.ragged != "" || x.typ.Zerofill > 0 {
+		out.ragged = unprintable
+	}
 	return out, nil
 }
 

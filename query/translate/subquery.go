@@ -117,6 +117,13 @@ func (t *translator) sides(op string, x, y expr) (l, r string, err error) {
 	if x.typ.Kind == KindNull {
 		return "NULL", y.sql, nil
 	}
+	if x.typ.Kind == KindString && y.typ.Kind == KindString {
+		xs, c, err := t.texts(op, x, y)
+		if err != nil {
+			return "", "", err
+		}
+		return textSides(c.coll, op, xs[0], xs[1])
+	}
 	c, err := t.compare(op, x, y)
 	if err != nil {
 		return "", "", err

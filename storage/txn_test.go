@@ -429,7 +429,7 @@ func TestLargeRows(t *testing.T) {
 	want := map[int64]row{}
 	for part := range int64(4) {
 		rows := map[int64]row{}
-		for i := range int64(20) {
+		for i := range int64(60) {
 			rows[i*4+part] = row{name: strings.Repeat(string(rune('a'+rng.IntN(26))), 1<<18)}
 		}
 		maps.Copy(want, rows)
@@ -438,7 +438,7 @@ func TestLargeRows(t *testing.T) {
 	require.NoError(t, s.Maintain(ctx))
 	require.Len(t, s.head.Load().tables[ids[0]].parts, 1)
 	require.NoError(t, s.scanPart(ctx, &PartView{Path: s.path(s.head.Load().tables[ids[0]].parts[0].rec.Path)}, def, func(b *column.Batch, _ uniquekey.Bitset) error {
-		require.LessOrEqual(t, b.Rows(), 70, "rows read at a time")
+		require.LessOrEqual(t, b.Rows(), 150, "rows read at a time")
 		return nil
 	}))
 	requireRows(t, want, headContents(t, s, ids[0]))

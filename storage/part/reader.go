@@ -119,13 +119,17 @@ func (r *Reader) batches(ctx context.Context, t *schema.Table, groups []int) (_ 
 	return b, nil
 }
 
-// batchRows gives the number of rows to read at a time, from the row group with the largest rows.
+// batchRows gives the number of rows to read at a time, from the row group with the largest rows. A group whose size in
+// the file is small by its dictionary was ended early when its rows are large in memory, so its number of rows counts too.
 func (r *Reader) batchRows() int64 {
 	rows := int64(batchRows)
 	for i := range r.pq.NumRowGroups() {
 		g := r.pq.MetaData().RowGroup(i)
 		if g.TotalByteSize() > 0 {
 			rows = min(rows, batchBytes*max(g.NumRows(), 1)/g.TotalByteSize())
+		}
+		if i < r.pq.NumRowGroups()-1 {
+			rows = min(rows, g.NumRows())
 		}
 	}
 	return max(rows, 1)

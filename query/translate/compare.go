@@ -9,6 +9,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/opcode"
 
+	"github.com/tidemarkdb/tidemark/query/collate"
 	"github.com/tidemarkdb/tidemark/schema"
 )
 
@@ -33,7 +34,9 @@ func comparison(op, l, r string, x, y expr) expr {
 	if op == "<=>" {
 		return truth("("+l+" IS NOT DISTINCT FROM "+r+")", false)
 	}
-	return truth("("+l+" "+op+" "+r+")", x.typ.Nullable || y.typ.Nullable)
+	c := truth("("+l+" "+op+" "+r+")", x.typ.Nullable || y.typ.Nullable)
+	c.left, c.right = l, r
+	return c
 }
 
 // compare translates a comparison by MySQL's rules: strings by collation, integers and decimals exactly, dates as dates,
@@ -139,7 +142,39 @@ func (t *translator) compareText(op string, x, y expr) (expr, error) {
 	if err != nil {
 		return x, err
 	}
+	if labels, ok := matchingLabels(op, x, y, c.coll); ok {
+		return compareLabels(op, x, labels), nil
+	}
+	if labels, ok := matchingLabels(op, y, x, c.coll); ok {
+		return compareLabels(op, y, labels), nil
+	}
 	return compareBy(c.coll, op, xs[0], xs[1])
+}
+
+// matchingLabels gives the labels of an ENUM column that equal a constant; ok is false for other comparisons.
+func matchingLabels(op string, x, y expr, c *Collation) (labels []string, ok bool) {
+	known := collate.ByID(c.ID)
+	if !x.typ.isEnum() || y.lit == nil || y.lit.Kind != TextValue || op != "=" && op != "<>" || known == nil {
+		return nil, false
+	}
+	key := string(known.SortKey(nil, []byte(y.lit.Text)))
+	for _, l := range x.typ.Elements {
+		if string(known.SortKey(nil, []byte(l))) == key {
+			labels = append(labels, l)
+		}
+	}
+	return labels, true
+}
+
+func compareLabels(op string, x expr, labels []string) expr {
+	sql := "(" + x.sql + " IN (" + quoteAll(labels) + "))"
+	if len(labels) == 0 {
+		sql = "(CASE WHEN " + x.sql + " IS NOT NULL THEN false END)"
+	}
+	if op == "<>" {
+		sql = "(NOT " + sql + ")"
+	}
+	return truth(sql, x.typ.Nullable)
 }
 
 // compareBy compares two strings by a collation. With a constant the engine's function is faster than keys are.
@@ -527,9 +562,8 @@ func (t *translator) in(e *env, n *ast.PatternInExpr) (expr, error) {
 			return c, err
 		}
 		nullable = nullable || c.typ.Nullable
-		l, r, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(c.sql, "("), ")"), " = ")
-		if ok && y.lit != nil && (left == "" || left == l) && !strings.Contains(l, "'") {
-			left, same = l, append(same, r)
+		if c.left != "" && y.lit != nil && (left == "" || left == c.left) {
+			left, same = c.left, append(same, c.right)
 			continue
 		}
 		parts = append(parts, c.sql)

@@ -31,6 +31,8 @@ type expr struct {
 	// mixed tells a text that is a choice between values of different types; as a number MySQL takes the value chosen,
 	// not its text.
 	mixed bool
+	// left and right are the sides of a plain comparison, in the forms that are compared.
+	left, right string
 	// ascii tells a text that certainly has only ASCII characters.
 	ascii bool
 }
@@ -254,8 +256,8 @@ func firstString(text, value string) string {
 }
 
 func (t *translator) param(n *driver.ParamMarkerExpr) (expr, error) {
-	if n.Order < len(t.params) {
-		return t.literalExpr(t.params[n.Order])
+	if i, ok := t.markers[n]; ok && i < len(t.params) {
+		return t.literalExpr(t.params[i])
 	}
 	if t.params != nil {
 		return expr{}, errorf(1210, "HY000", "Incorrect arguments to EXECUTE")

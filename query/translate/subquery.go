@@ -128,12 +128,10 @@ func (t *translator) sides(op string, x, y expr) (l, r string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	body := strings.TrimSuffix(strings.TrimPrefix(c.sql, "("), ")")
-	l, r, ok := strings.Cut(body, " "+op+" ")
-	if !ok || strings.Contains(r, " "+op+" ") {
+	if c.left == "" {
 		return "", "", unsupported("this comparison with a subquery")
 	}
-	return l, r, nil
+	return c.left, c.right, nil
 }
 
 // rowInQuery translates (a, b) IN (SELECT ...) as EXISTS, which tells false from NULL only where no value can be NULL.

@@ -18,11 +18,13 @@
 package translate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
 
 	"github.com/tidemarkdb/tidemark/schema"
 )
@@ -133,8 +135,27 @@ type translator struct {
 	session *Session
 	catalog Catalog
 	params  []Value
+	markers map[*driver.ParamMarkerExpr]int
 	reads   []*tableRead
 	aliases int
+}
+
+// orderMarkers numbers the parameter markers as they stand in the text.
+func orderMarkers(stmt ast.StmtNode) map[*driver.ParamMarkerExpr]int {
+	var markers []*driver.ParamMarkerExpr
+	f := &deepFinder{&finder{hit: func(n ast.Node) bool {
+		if m, ok := n.(*driver.ParamMarkerExpr); ok {
+			markers = append(markers, m)
+		}
+		return false
+	}}}
+	stmt.Accept(f)
+	slices.SortFunc(markers, func(a, b *driver.ParamMarkerExpr) int { return a.Offset - b.Offset })
+	order := make(map[*driver.ParamMarkerExpr]int, len(markers))
+	for i, m := range markers {
+		order[m] = i
+	}
+	return order
 }
 
 type tableRead struct {
@@ -151,6 +172,7 @@ func Select(stmt ast.StmtNode, session *Session, catalog Catalog, params []Value
 	if !ok {
 		return nil, unsupported("this statement")
 	}
+	t.markers = orderMarkers(stmt)
 	q, err := t.query(node, &env{}, queryTop)
 	if err != nil {
 		return nil, err

@@ -124,3 +124,6 @@ SELECT id FROM ints EXCEPT SELECT id FROM nums WHERE id > 2 ORDER BY id;
 SELECT ti FROM ints UNION SELECT bu FROM ints ORDER BY ti;
 (SELECT id FROM ints ORDER BY id DESC LIMIT 2) UNION ALL (SELECT id FROM nums ORDER BY id LIMIT 2) ORDER BY id;
 SELECT d FROM times UNION SELECT dt FROM times ORDER BY 1;
+SELECT id, (ti = 1) IN (1, 0), (ti = si) IN (SELECT ti FROM ints WHERE ti IS NOT NULL), ti IN (tu = 1, si), a IN ('abc', 'x', 'y', 'ss', 'ABC') FROM ints JOIN texts USING (id);
+SELECT id, 5 > ALL (SELECT ti FROM ints WHERE ti IS NOT NULL), ti <= ANY (SELECT si FROM ints), 'b' IN (SELECT en FROM texts), ti <> ALL (SELECT bu FROM ints) FROM ints;
+SELECT id FROM ints WHERE (ti > 0) = (si > 0) ORDER BY id;

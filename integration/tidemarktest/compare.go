@@ -59,7 +59,7 @@ func answers(tb testing.TB, server mysqltest.Login, database, format string, que
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	out, err := server.Client(ctx, strings.NewReader(script.String()), format, database)
+	out, err := server.Client(ctx, strings.NewReader(script.String()), format, "--max-allowed-packet=1073741824", database)
 	if err != nil {
 		tb.Fatalf("mysql client at %s: %v\nafter %d bytes of output, the last: %q", server.Addr(), err, len(out), tail(string(out), 300))
 	}
@@ -95,13 +95,11 @@ func splitXML(out []byte) [][]byte {
 func rows(answer, format string) []string {
 	if format == "--xml" {
 		all := strings.Split(answer, "<row>")
-		slices.Sort(all[1:])
-		if n := len(all); n > 1 {
-			for i := range all {
-				all[i] = strings.TrimSuffix(strings.TrimSpace(all[i]), "</resultset>")
-				all[i] = strings.TrimSpace(all[i])
-			}
+		for i := range all[1:] {
+			all[i+1], _, _ = strings.Cut(all[i+1], "</row>")
 		}
+		all[0], _, _ = strings.Cut(all[0], "</resultset>")
+		slices.Sort(all[1:])
 		return all
 	}
 	all := strings.Split(strings.TrimSuffix(answer, "\n"), "\n")

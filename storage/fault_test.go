@@ -167,6 +167,29 @@ func diskFullAt(t *testing.T, k uint64) (reached bool) {
 	return reached
 }
 
+// TestUnknownCommitKeepsItsFiles: when the log's sync fails, the commit may be durable all the same, so the files that it
+// names must stay.
+func TestUnknownCommitKeepsItsFiles(t *testing.T) {
+	fs := &faultFS{FS: vfs.NewMem()}
+	s := openTest(t, "/data", smallOptions(fs))
+	def := testTable("items")
+	db, ids := createTest(t, s, def)
+	fs.set(func(op, path string) error {
+		if op == "sync" && strings.HasSuffix(path, ".log") {
+			return errNoSpace
+		}
+		return nil
+	})
+	var failed *FailedError
+	require.ErrorAs(t, upsertRows(t, s, db, ids[0], def, numbered(0, 100, "x")), &failed)
+	files := 0
+	require.NoError(t, s.walkParts(func(string) error { files++; return nil }))
+	require.Equal(t, 1, files)
+	require.ErrorAs(t, upsertRows(t, s, db, ids[0], def, numbered(0, 100, "x")), &failed)
+	require.Empty(t, headContents(t, s, ids[0]), "reads go on")
+	require.ErrorAs(t, s.Close(), &failed)
+}
+
 func requireDiskError(t *testing.T, err error) {
 	t.Helper()
 	var failed *FailedError

@@ -204,8 +204,12 @@ func (s *Store) newPartPath(db DatabaseID, dbName string, table TableID, tableNa
 // path gives the full path of a file of the store.
 func (s *Store) path(relative string) string { return s.fs.PathJoin(s.dir, relative) }
 
-// removeFile removes a file that may be gone already.
+// removeFile removes a file that may be gone already. After a failed write nothing is removed: it is not known which
+// commit is durable, and so which files it names. The next open knows.
 func (s *Store) removeFile(path string) error {
+	if s.Failed() != nil {
+		return nil
+	}
 	if err := s.fs.Remove(path); err != nil && !isNotExist(err) {
 		return err
 	}

@@ -1,11 +1,13 @@
 package query
 
 import (
+	"encoding/hex"
 	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidemarkdb/tidemark/query/field"
 	"github.com/tidemarkdb/tidemark/query/result"
@@ -264,8 +266,27 @@ func columnDefault(c *schema.Column) string {
 		return " DEFAULT (" + *c.Default + ")"
 	case c.Type == schema.Bit:
 		return " DEFAULT " + *c.Default
+	case c.Type.IsBinary():
+		return " DEFAULT " + binaryDefault(c)
 	}
 	return " DEFAULT " + quoteText(*c.Default)
+}
+
+// binaryDefault prints bytes, which are known in hexadecimal, as the server does: as text where they are UTF-8. Bytes
+// behind a zero byte are not known, as information_schema leaves them out.
+func binaryDefault(c *schema.Column) string {
+	digits, isHex := strings.CutPrefix(*c.Default, "0x")
+	b, err := hex.DecodeString(digits)
+	if !isHex || err != nil {
+		return quoteText(*c.Default)
+	}
+	if c.Type == schema.Binary && len(b) < c.Length {
+		b = append(b, make([]byte, c.Length-len(b))...)
+	}
+	if !utf8.Valid(b) {
+		return fmt.Sprintf("0x%X", b)
+	}
+	return quoteText(string(b))
 }
 
 func (t *Table) indexLine(ix *schema.Index) string {

@@ -1,8 +1,8 @@
 package query
 
 import (
-	"encoding/hex"
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"

@@ -1,13 +1,9 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -215,118 +211,6 @@ func cut(set uniquekey.Bitset, row, n int) uniquekey.Bitset {
 	}
 	if !any {
 		return nil
-	}
-	return out
-}
-
-// Lookup gives the live rows that have one of the keys, in no particular order. It uses the key index, which knows the
-// newest commit only; keys whose rows have changed since are found by reading.
-func (v *Version) Lookup(ctx context.Context, id TableID, keys column.Keys) (*column.Batch, error) {
-	tv, err := v.table(id)
-	if err != nil {
-		return nil, err
-	}
-	at, missing, err := v.locate(ctx, tv, &keys)
-	if err != nil {
-		return nil, err
-	}
-	var rows []*column.Batch
-	for i := range tv.Segments {
-		if want := at[tv.Segments[i].ID]; len(want) > 0 {
-			rows = append(rows, tv.Segments[i].Batch.Take(ints(want)))
-		}
-	}
-	for i := range tv.Parts {
-		if want := at[tv.Parts[i].ID]; len(want) > 0 {
-			b, err := v.readRows(ctx, &tv.Parts[i], tv.Def, want)
-			if err != nil {
-				return nil, err
-			}
-			rows = append(rows, b)
-		}
-	}
-	if len(missing) > 0 {
-		err = v.Scan(ctx, id, func(b *column.Batch, dead uniquekey.Bitset) error {
-			var take []int
-			for i := range b.Keys.Len() {
-				if !dead.Has(uint32(i)) && missing[string(b.Keys.At(i))] {
-					take = append(take, i)
-				}
-			}
-			if len(take) > 0 {
-				rows = append(rows, b.Take(take))
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if len(rows) == 0 {
-		return column.NewBuilder(memory.DefaultAllocator, tv.Def).Finish()
-	}
-	return column.Concat(rows)
-}
-
-// locate finds the rows of keys by the index. Keys whose row there is not in the version, or was not there then, are
-// missing: they must be looked for. A key that is in no home of a table unchanged since the version is simply not there.
-func (v *Version) locate(ctx context.Context, tv *TableVersion, keys *column.Keys) (at map[HomeID][]uint32, missing map[string]bool, err error) {
-	order, unique := keyOrder(keys)
-	if !unique {
-		return nil, nil, errTwice
-	}
-	v.s.commitMu.Lock()
-	now := v.s.head.Load()
-	snapshot := v.s.meta.NewSnapshot()
-	v.s.commitMu.Unlock()
-	where := make([]found, keys.Len())
-	current := now.tables[tv.ID]
-	if current != nil && current.rec.Generation == tv.Generation {
-		err = newIndex(tv.Generation, &current.idx).lookup(ctx, snapshot, keys, order, where)
-	}
-	if err := firstError(err, snapshot.Close()); err != nil {
-		return nil, nil, err
-	}
-	unchanged := current == v.st.tables[tv.ID]
-	at, missing = map[HomeID][]uint32{}, map[string]bool{}
-	for i, loc := range where {
-		switch {
-		case tv.alive(loc):
-			at[HomeID(loc.Home)] = append(at[HomeID(loc.Home)], loc.Row)
-		case !unchanged:
-			missing[string(keys.At(i))] = true
-		}
-	}
-	for _, rows := range at {
-		slices.Sort(rows)
-	}
-	return at, missing, nil
-}
-
-func (tv *TableVersion) alive(loc found) bool {
-	id := HomeID(loc.Home)
-	if i, ok := slices.BinarySearchFunc(tv.Parts, id, func(p PartView, id HomeID) int { return cmp.Compare(p.ID, id) }); ok {
-		return !tv.Parts[i].Dead.Has(loc.Row)
-	}
-	if i, ok := slices.BinarySearchFunc(tv.Segments, id, func(s SegmentView, id HomeID) int { return cmp.Compare(s.ID, id) }); ok {
-		return !tv.Segments[i].Dead.Has(loc.Row)
-	}
-	return false
-}
-
-func (v *Version) readRows(ctx context.Context, p *PartView, def *schema.Table, rows []uint32) (*column.Batch, error) {
-	r, err := part.Open(v.s.fs, p.Path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := r.ReadRows(ctx, def, rows)
-	return b, firstError(err, r.Close())
-}
-
-func ints(rows []uint32) []int {
-	out := make([]int, len(rows))
-	for i, r := range rows {
-		out[i] = int(r)
 	}
 	return out
 }

@@ -85,12 +85,20 @@ func (x *index) lookup(ctx context.Context, r pebble.Reader, keys *column.Keys, 
 
 func (x *index) lookupRun(ctx context.Context, r pebble.Reader, keys *column.Keys, order []int32, out []found) error {
 	c := newCursor(r, x)
+	g := gap{c: c, every: minGapEvery}
 	for i, n := range order {
 		if i%1024 == 0 && ctx.Err() != nil {
 			c.close()
 			return ctx.Err()
 		}
-		loc, err := c.find(keys.At(int(n)))
+		absent, err := g.has(keys.At(int(n)))
+		if absent {
+			continue
+		}
+		var loc found
+		if err == nil {
+			loc, err = c.find(keys.At(int(n)))
+		}
 		if err != nil {
 			c.close()
 			return err
@@ -110,6 +118,64 @@ type cursor struct {
 	err    error
 }
 
+// gap knows a range in which the index has no key. New rows mostly have keys behind all others, or between two neighbours;
+// then one look at what follows the first of them answers for all, where each would cost a look of its own.
+type gap struct {
+	c *cursor
+	// until is the first key behind the range; end: there is none.
+	until []byte
+	end   bool
+	// wait counts down to the next try to find a range. A try that does not pay doubles every, the distance of tries.
+	wait, every int
+}
+
+const (
+	minGapEvery = 16
+	maxGapEvery = 4096
+)
+
+// has tells whether the key, which is greater than all asked for before, stands in a range without keys.
+func (g *gap) has(key []byte) (bool, error) {
+	if g.c.x.present {
+		return false, nil
+	}
+	if g.inside(key) {
+		g.every = minGapEvery
+		return true, nil
+	}
+	if g.wait > 0 {
+		g.wait--
+		return false, nil
+	}
+	g.wait, g.every = g.every, min(2*g.every, maxGapEvery)
+	err := g.find(key)
+	return err == nil && g.inside(key), err
+}
+
+func (g *gap) inside(key []byte) bool { return g.end || bytes.Compare(key, g.until) < 0 }
+
+// find looks for the first entry at or behind the key. One that says that its key is gone bounds the range as well.
+func (g *gap) find(key []byte) error {
+	g.until, g.end = g.until[:0], true
+	for i := range g.c.layers {
+		if err := g.bound(&g.c.layers[i], key); err != nil {
+			return err
+		}
+	}
+	return g.bound(&g.c.base, key)
+}
+
+func (g *gap) bound(s *seeker, key []byte) error {
+	next, ok, err := s.next(g.c.r, key)
+	if err != nil {
+		return fmt.Errorf("key index: %w", err)
+	}
+	if ok && (g.end || bytes.Compare(next, g.until) < 0) {
+		g.until, g.end = append(g.until[:0], next...), false
+	}
+	return nil
+}
+
 // seeker is an iterator over one prefix, opened when it is first needed.
 type seeker struct {
 	it  *pebble.Iterator
@@ -124,13 +190,29 @@ func newCursor(r pebble.Reader, x *index) *cursor {
 	return c
 }
 
-func (s *seeker) find(r pebble.Reader, key []byte, filter bool) (value []byte, ok bool, err error) {
+func (s *seeker) open(r pebble.Reader, filter bool) (err error) {
 	if s.it == nil {
 		lower := bytes.Clone(s.key[:indexPrefixLen])
 		s.it, err = r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixEnd(lower), UseL6Filters: filter})
-		if err != nil {
-			return nil, false, err
-		}
+	}
+	return err
+}
+
+// next gives the first key from key on. It is valid until the next call.
+func (s *seeker) next(r pebble.Reader, key []byte) (next []byte, ok bool, err error) {
+	if err := s.open(r, true); err != nil {
+		return nil, false, err
+	}
+	s.key = append(s.key[:indexPrefixLen], key...)
+	if !s.it.SeekGE(s.key) {
+		return nil, false, s.it.Error()
+	}
+	return s.it.Key()[indexPrefixLen:], true, nil
+}
+
+func (s *seeker) find(r pebble.Reader, key []byte, filter bool) (value []byte, ok bool, err error) {
+	if err := s.open(r, filter); err != nil {
+		return nil, false, err
 	}
 	s.key = append(s.key[:indexPrefixLen], key...)
 	if !s.it.SeekPrefixGE(s.key) {

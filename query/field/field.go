@@ -36,12 +36,9 @@ const (
 	Time       Type = 11
 	DateTime   Type = 12
 	Year       Type = 13
-	VarChar    Type = 15
 	Bit        Type = 16
 	JSON       Type = 245
 	NewDecimal Type = 246
-	Enum       Type = 247
-	Set        Type = 248
 	TinyBlob   Type = 249
 	MediumBlob Type = 250
 	LongBlob   Type = 251
@@ -79,7 +76,6 @@ const (
 	UTF8MB4    uint16 = 255 // utf8mb4_0900_ai_ci
 	UTF8MB3    uint16 = 33  // utf8mb3_general_ci
 	UTF8MB3Bin uint16 = 83  // utf8mb3_bin
-	UTF8MB4Gen uint16 = 45  // utf8mb4_general_ci
 )
 
 // AnyDecimals is the Decimals of floating-point values.

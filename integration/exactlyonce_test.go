@@ -286,7 +286,8 @@ func grow(ctx context.Context, db *sql.DB, r *rand.Rand, columns, made *int) err
 		return exec("ALTER TABLE growing ADD c%d %s %s", *columns, []string{"INT", "VARCHAR(9) NOT NULL DEFAULT 'x'", "DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)"}[r.IntN(3)], []string{"", "FIRST", "AFTER id"}[r.IntN(3)])
 	case 1:
 		*made++
-		return errors.Join(exec("CREATE TABLE made%d (id INT PRIMARY KEY, v VARCHAR(9))", *made), exec("INSERT INTO made%d VALUES (1, 'a'), (2, 'b')", *made))
+		return errors.Join(exec("CREATE TABLE made%d (id INT PRIMARY KEY, v VARCHAR(9))", *made), exec("INSERT INTO made%d VALUES (1, 'a'), (2, 'b')", *made),
+			exec("DROP TABLE IF EXISTS made%d", *made-20))
 	case 2:
 		if *made%4 == 3 {
 			return errors.Join(exec("TRUNCATE made%d", *made), exec("DROP TABLE IF EXISTS made%d", *made-1))

@@ -101,6 +101,10 @@ func (r *Replayer) without(ctx context.Context, tx []*binlog.Transaction, f *fau
 	}
 }
 
+// maxFolds bounds the tables whose builders are kept for the next batch, so that a database of many thousand tables does
+// not hold memory for each one that ever changed.
+const maxFolds = 256
+
 // unknown stands for the number of the transaction that is at fault where it is not certain.
 const unknown = -1
 
@@ -111,6 +115,9 @@ func (r *Replayer) try(ctx context.Context, txs []*binlog.Transaction, condemned
 		return at, errors.Join(err, b.abort())
 	}
 	r.state = b.cat.State
+	if len(r.folds) > maxFolds {
+		clear(r.folds)
+	}
 	if r.cfg.Quarantined != nil {
 		for _, q := range b.setAside {
 			r.cfg.Quarantined(q.table, q.reason)

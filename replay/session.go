@@ -46,11 +46,12 @@ func undone(tx *binlog.Transaction) (map[int]bool, error) {
 	return out, nil
 }
 
-// savepointName gives the last word of SAVEPOINT `x`, ROLLBACK TO `x`.
+// savepointName gives the name in SAVEPOINT `x` and ROLLBACK TO `x`, as the server writes them.
 func savepointName(sql string) string {
-	words := strings.Fields(sql)
-	if len(words) == 0 {
-		return ""
+	for _, words := range []string{"SAVEPOINT ", "ROLLBACK TO "} {
+		if len(sql) > len(words) && strings.EqualFold(sql[:len(words)], words) {
+			return strings.ToLower(strings.TrimSpace(sql[len(words):]))
+		}
 	}
-	return strings.ToLower(strings.Trim(words[len(words)-1], "`"))
+	return ""
 }

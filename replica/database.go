@@ -287,6 +287,9 @@ func (d *database) status() Status {
 	return st
 }
 
+// signOfLife is how long silence of an idle source proves nothing: a few times the interval of its heartbeats.
+const signOfLife = 10 * time.Second
+
 // lag is how far the readable point is behind the source. It is nil as long as nothing is known.
 func (d *database) lag(point replay.State) *float64 {
 	since := d.pointTime
@@ -296,7 +299,7 @@ func (d *database) lag(point replay.State) *float64 {
 	if since.IsZero() {
 		return nil
 	}
-	if d.caughtUp && d.state == StateStreaming {
+	if d.caughtUp && d.state == StateStreaming && time.Since(since) < signOfLife {
 		return new(float64(0))
 	}
 	return new(max(0, time.Since(since).Seconds()))

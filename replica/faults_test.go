@@ -379,3 +379,53 @@ func TestDuplicateServerID(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// CLOUD-16: a source that from now on lets nobody in without encryption.
+func TestSecureTransport(t *testing.T) {
+	f := own(t)
+	conn, err := f.source.DB(t, f.db).Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	exec := func(statement string) {
+		_, err := conn.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	exec("SET GLOBAL require_secure_transport = ON")
+	require.NoError(t, f.manager.Stop(t.Context(), "shop"))
+	exec("INSERT INTO a VALUES (3, 'three')")
+	require.NoError(t, f.manager.Start(t.Context(), "shop"))
+	f.wait("the row", func(Status) bool { return f.table("a").Rows == 3 })
+	exec("SET GLOBAL require_secure_transport = OFF")
+	f.caughtUp()
+	f.equal("a")
+}
+
+// DDL-02: old events are read with the definition of their time, however many there were since.
+func TestOldEventsAfterManyDefinitions(t *testing.T) {
+	f := shared(t)
+	require.NoError(t, f.manager.Stop(t.Context(), "shop"))
+	f.exec("INSERT INTO a VALUES (3, 'a')", "ALTER TABLE a ADD m VARCHAR(9) AFTER id", "INSERT INTO a VALUES (4, 'm', 'a')", "ALTER TABLE a DROP v", "INSERT INTO a VALUES (5, 'm5')",
+		"ALTER TABLE a ADD v DECIMAL(5,1) NOT NULL DEFAULT 2.5 FIRST", "UPDATE a SET m = 'old' WHERE id < 3", "INSERT INTO a VALUES (7.5, 6, NULL)", "DELETE FROM a WHERE id = 4")
+	require.NoError(t, f.manager.Start(t.Context(), "shop"))
+	f.caughtUp()
+	f.equal("a")
+}
+
+// DDL-01: rows directly behind a change of the definition, over and over, from several sessions.
+func TestRowsDirectlyBehindDefinitions(t *testing.T) {
+	f := shared(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for k := range 25 {
+			f.exec(fmt.Sprintf("ALTER TABLE b ADD c%d INT NOT NULL DEFAULT 0", k), fmt.Sprintf("INSERT INTO b (id, c%d) VALUES (%d, %d)", k, 1000+k, k+1),
+				fmt.Sprintf("CREATE TABLE n%d (id INT PRIMARY KEY)", k), fmt.Sprintf("INSERT INTO n%d VALUES (1)", k))
+		}
+	}()
+	for k := range 200 {
+		f.exec(fmt.Sprintf("INSERT INTO b (id, v) VALUES (%d, %d)", 10000+k, k), fmt.Sprintf("UPDATE b SET v = v + 1 WHERE id > %d", 9000+k))
+	}
+	<-done
+	f.caughtUp()
+	f.equal("b", "n0", "n24")
+}

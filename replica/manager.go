@@ -112,13 +112,11 @@ func (m *Manager) find(name string) (*database, error) {
 // Create checks the source, registers the database durably, and returns; the copy runs behind. All problems of the
 // source are in one error. It is storage.ErrExists when the name is taken, unless ifNotExists.
 func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error {
-	m.admin.Lock()
-	defer m.admin.Unlock()
-	if _, err := m.find(spec.Name); err == nil {
+	if err := m.free(spec.Name); err != nil {
 		if ifNotExists {
 			return nil
 		}
-		return fmt.Errorf("database %s: %w", spec.Name, storage.ErrExists)
+		return err
 	}
 	if err := spec.validate(); err != nil {
 		return err
@@ -129,17 +127,32 @@ func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error
 		return err
 	}
 	spec.SourceDatabase = plan.Database
-	cfg := &config{Version: configVersion, Spec: spec, ServerID: m.newServerID(source), TimeZone: zoneOf(source)}
+	return m.register(ctx, &config{Version: configVersion, Spec: spec, ServerID: m.newServerID(source), TimeZone: zoneOf(source)})
+}
+
+// free is an error when the name is taken.
+func (m *Manager) free(name string) error {
+	if _, err := m.find(name); err == nil {
+		return fmt.Errorf("database %s: %w", name, storage.ErrExists)
+	}
+	return nil
+}
+
+// register makes a database of a configuration whose source was checked. The check may have taken long, so that the name
+// may be taken by now.
+func (m *Manager) register(ctx context.Context, cfg *config) error {
+	m.admin.Lock()
+	defer m.admin.Unlock()
 	encoded, err := cfg.encode()
 	if err != nil {
 		return err
 	}
-	id, err := m.store.CreateDatabase(ctx, spec.Name, encoded)
+	id, err := m.store.CreateDatabase(ctx, cfg.Spec.Name, encoded)
 	if err != nil {
 		return err
 	}
 	d := m.add(id, cfg)
-	d.note(ctx, "create", "the database was created from "+spec.Source())
+	d.note(ctx, "create", "the database was created from "+cfg.Spec.Source())
 	d.start(m.ctx)
 	return nil
 }

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/replay/ddl"
 	"github.com/tidemarkdb/tidemark/storage"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Bounds of what waits between the connection and the commit, and of a batch when the stream lags (design, section 3).
@@ -32,11 +34,7 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 	if err != nil {
 		return err
 	}
-	cfg := d.streamConfig(source, state)
-	if err := d.verifyLast(ctx, cfg, state); err != nil {
-		return err
-	}
-	stream, err := binlog.Open(ctx, cfg)
+	stream, err := d.openStream(ctx, d.streamConfig(source, state), state)
 	if err != nil {
 		return err
 	}
@@ -104,6 +102,24 @@ func (d *database) streamConfig(source *compat.Source, state replay.State) binlo
 		cfg.Start.Position = gtid.Position{} // of another server
 	}
 	return cfg
+}
+
+// codeSecureTransport is the server's error for a connection that is not encrypted although it has to be.
+const codeSecureTransport = 3159
+
+// openStream makes sure that the source still has what was read from it, and opens the stream behind it. Where the server
+// insists, the connection is encrypted without looking at the certificate, as MySQL's own clients and package wire do.
+func (d *database) openStream(ctx context.Context, cfg binlog.Config, state replay.State) (*binlog.Stream, error) {
+	err := d.verifyLast(ctx, cfg, state)
+	var stream *binlog.Stream
+	if err == nil {
+		stream, err = binlog.Open(ctx, cfg)
+	}
+	if cfg.TLS == nil && wire.Code(err) == codeSecureTransport {
+		cfg.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+		return d.openStream(ctx, cfg, state)
+	}
+	return stream, err
 }
 
 // follows tells the rows of wanted tables from others.

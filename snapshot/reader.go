@@ -16,6 +16,10 @@ const (
 	letGo     = "ROLLBACK TO SAVEPOINT tidemark"
 )
 
+// fatRow is the average row size from which on one reader at a time reads such tables: a row is in memory a few times on
+// its way (SNAP-14).
+const fatRow = 2 << 20
+
 // reader copies ranges in its own read view.
 type reader struct {
 	*copier
@@ -57,6 +61,10 @@ func (r *reader) do(ctx context.Context, w work) error {
 		if err := r.openWriter(w.table.table); err != nil {
 			return err
 		}
+	}
+	if w.table.size.rowBytes > fatRow {
+		r.fat.Lock()
+		defer r.fat.Unlock()
 	}
 	if err := r.copyRange(ctx, w.rng); err != nil {
 		return err

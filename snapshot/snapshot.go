@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -246,6 +247,7 @@ type copier struct {
 	sink     Sink
 	queue    *queue
 	progress *progress
+	fat      sync.Mutex // held by the reader of a table of very large rows
 }
 
 func (c *copier) copyAll(ctx context.Context, conns []*wire.Conn) error {

@@ -307,6 +307,9 @@ func (l *look) judge(keys []*suspect, quiet bool) (open, proven []*suspect) {
 // report makes the result that of a table with these differences.
 func (l *look) report(proven []*suspect, r *Result) {
 	r.Outcome, r.Note = Different, fmt.Sprintf("at least %d rows differ", len(proven))
+	if len(proven) == 1 {
+		r.Note = "at least one row differs"
+	}
 	for _, k := range proven[:min(len(proven), namedKeys)] {
 		r.Keys = append(r.Keys, l.describe(k))
 	}

@@ -90,7 +90,15 @@ func (g expressions) conditional(x func() string) string {
 }
 
 func (g expressions) function(x func() string) string {
-	switch g.r.IntN(5) {
+	switch g.r.IntN(8) {
+	case 5:
+		return fmt.Sprintf("(%s %s INTERVAL %s %s)", x(), g.one("+", "-"), g.one("1", "-3", "id", "100"), g.one("DAY", "MONTH", "YEAR", "HOUR", "SECOND", "WEEK", "QUARTER"))
+	case 6:
+		return fmt.Sprintf(g.one("TIMESTAMPDIFF(MONTH, %s, %s)", "TIMESTAMPDIFF(SECOND, %s, %s)", "SUBSTRING_INDEX(%s, %s, 1)", "FIND_IN_SET(%s, %s)", "FIELD(%s, 'abc', %s)",
+			"ELT(%s, %s, 'x')", "LOG(%s, %s)", "ATAN2(%s, %s)", "TIMEDIFF(%s, %s)", "REPLACE(%s, %s, 'z')", "CONCAT_WS(',', %s, %s)"), x(), x())
+	case 7:
+		return fmt.Sprintf(g.one("ROUND(%s, 1)", "TRUNCATE(%s, 2)", "FORMAT(%s, 2)", "LPAD(%s, 5, 'x')", "RPAD(%s, 3, '12')", "REPEAT(%s, 2)", "WEEK(%s)", "YEARWEEK(%s, 1)",
+			"DATE_FORMAT(%s, '%%Y-%%m-%%d %%H:%%i:%%s.%%f')", "EXTRACT(YEAR_MONTH FROM %s)", "TIME_TO_SEC(%s)", "SEC_TO_TIME(%s)", "LN(%s)", "EXP(%s)", "FROM_UNIXTIME(%s)", "CRC32(%s)", "MAKEDATE(%s, 5)", "TIME(%s)"), x())
 	case 0:
 		return fmt.Sprintf("%s(%s)", g.one("ABS", "SIGN", "CEIL", "FLOOR", "ROUND", "SQRT", "BIT_COUNT", "ISNULL"), x())
 	case 1:

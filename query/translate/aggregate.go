@@ -17,19 +17,18 @@ func (t *translator) aggregate(e *env, n *ast.AggregateFuncExpr) (expr, error) {
 		return expr{}, errInvalidGroupFunc()
 	}
 	in := e.with(func(c *env) { c.aggs, c.windows = aggInside, false })
-	correlated := false
-	args, err := t.exprs(in.with(func(c *env) { c.correlated = &correlated }), n.Args)
+	args, err := t.exprs(in, n.Args)
 	if err != nil {
 		return expr{}, err
 	}
-	if onlyOuter(t, e, n) {
+	if onlyOuter(e, n) {
 		return expr{}, unsupported("an aggregate of an outer query's columns in a subquery")
 	}
 	return t.aggregateCall(in, n, args)
 }
 
 // onlyOuter tells an aggregate whose columns all belong to a block around, which MySQL computes there.
-func onlyOuter(t *translator, e *env, n *ast.AggregateFuncExpr) bool {
+func onlyOuter(e *env, n *ast.AggregateFuncExpr) bool {
 	columns, own := 0, 0
 	for _, a := range n.Args {
 		contains(a, func(n ast.Node) bool {

@@ -117,19 +117,30 @@ func fnTime(t *translator, e *env, args []expr) (expr, error) {
 	return timeResult(us, fsp), err
 }
 
+// lastDayNumber is TO_DAYS('9999-12-31').
+const lastDayNumber = 3652424
+
+// fnMakeDate: years below 100 have two digits; NULL for a day below 1 and a date after the year 9999.
 func fnMakeDate(t *translator, e *env, args []expr) (expr, error) {
 	if args[0].typ.Kind != KindInt || args[1].typ.Kind != KindInt {
 		return expr{}, unsupported("MAKEDATE of anything but integers")
 	}
-	y, d := args[0].number().bigint(), args[1].number().bigint()
+	y, err := t.position(args[0])
+	if err != nil {
+		return expr{}, err
+	}
+	d, err := t.position(args[1])
+	year := fmt.Sprintf("(CASE WHEN %[1]s BETWEEN 0 AND 69 THEN %[1]s + 2000 WHEN %[1]s BETWEEN 70 AND 99 THEN %[1]s + 1900 ELSE %[1]s END)", y)
+	first := fmt.Sprintf("make_date(CASE WHEN %[1]s BETWEEN 1 AND 9999 THEN %[1]s END, 1, 1)", year)
 	ty := dateType()
 	ty.Nullable = true
-	sql := fmt.Sprintf("(CASE WHEN %[1]s BETWEEN 100 AND 9998 AND %[2]s BETWEEN 1 AND 366 THEN make_date(%[1]s, 1, 1) + CAST(%[2]s - 1 AS INTEGER) WHEN %[1]s IS NOT NULL AND %[2]s > 0 THEN error('MAKEDATE out of the range that this version of Tidemark supports') END)", y, d)
-	return expr{sql: sql, typ: ty, phys: phys{k: physDate}}, nil
+	sql := fmt.Sprintf("(CASE WHEN %[2]s BETWEEN 1 AND %[3]d AND %[1]s - DATE '1970-01-01' + %[2]s <= %[4]d THEN %[1]s + CAST(CASE WHEN %[2]s BETWEEN 1 AND %[3]d THEN %[2]s - 1 END AS INTEGER) END)",
+		first, d, lastDayNumber, lastDayNumber-yearZeroDays+1)
+	return expr{sql: sql, typ: ty, phys: phys{k: physDate}}, err
 }
 
 func fnFromDays(t *translator, e *env, args []expr) (expr, error) {
-	if args[0].lit == nil || args[0].lit.Kind != IntValue || args[0].lit.Int < 400 || args[0].lit.Int > 3652424 {
+	if args[0].lit == nil || args[0].lit.Kind != IntValue || args[0].lit.Int < 400 || args[0].lit.Int > lastDayNumber {
 		return expr{}, unsupported("FROM_DAYS of a value that is no constant day after year 0")
 	}
 	ty := dateType()

@@ -84,10 +84,6 @@ func errMixCollations(a, b expr, op string) error {
 		a.typ.Collation.Name, a.typ.Coercibility, b.typ.Collation.Name, b.typ.Coercibility, op)
 }
 
-func errUnknownCollation(name string) error {
-	return errorf(1273, "HY000", "Unknown collation: '%s'", name)
-}
-
 func errCollationCharset(collation, charset string) error {
 	return errorf(1253, "42000", "COLLATION '%s' is not valid for CHARACTER SET '%s'", collation, charset)
 }

@@ -47,7 +47,17 @@ func (t *translator) expr(e *env, node ast.ExprNode) (expr, error) {
 			}
 		}
 	}
-	return t.node(e.without(node), node)
+	x, err := t.node(e.without(node), node)
+	return x, placed(err, node)
+}
+
+// placed tells a refusal where in the text its expression stands.
+func placed(err error, node ast.ExprNode) error {
+	u, ok := err.(*Unsupported)
+	if ok && u.Position < 0 && node.OriginTextPosition() > 0 {
+		u.Position = node.OriginTextPosition()
+	}
+	return err
 }
 
 // without ends a projection: a part of an expression is no plain column.

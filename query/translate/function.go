@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -150,10 +149,6 @@ func nullableBy(x expr, args []expr) expr {
 func bigintResult(sql string, length int, args ...expr) expr {
 	ty := intType(length)
 	return nullableBy(expr{sql: sql, typ: ty, phys: phys{k: physInt64}}, args)
-}
-
-func intResult(format string, length int, args ...any) expr {
-	return expr{sql: fmt.Sprintf(format, args...), typ: intType(length), phys: phys{k: physInt64}}
 }
 
 // mysqlFunctions are functions that MySQL has and Tidemark does not translate yet.

@@ -49,7 +49,7 @@ func fnField(t *translator, e *env, args []expr) (expr, error) {
 	b.WriteString("(CASE")
 	compare, err := t.comparer("field", args, compareBy)
 	if err != nil {
-		return expr{}, err
+		return expr{}, unsupported("FIELD over text of different collations")
 	}
 	for i, x := range args[1:] {
 		if x.typ.Kind != kind || kind != KindString && kind != KindInt && kind != KindDecimal {

@@ -75,8 +75,6 @@ type env struct {
 	projection bool
 	// position is the number of the expression in its list, for MySQL's error texts.
 	position int
-	// query is the AST node of the block, for checks.
-	correlated *bool
 }
 
 // with copies e with a change.
@@ -134,21 +132,13 @@ func (t *translator) column(e *env, n *ast.ColumnName) (expr, error) {
 	for at := e; at != nil; at = at.outer {
 		x, found, err := t.columnIn(at, n)
 		if err != nil || found {
-			if found && at != e {
-				markCorrelated(e, at)
+			if found && at != e && strings.HasPrefix(x.sql, "first(") {
+				err = unsupported("column %s of the outer query, which is not grouped by its bytes, in a subquery", columnText(n))
 			}
 			return x, err
 		}
 	}
 	return expr{}, errBadField(columnText(n), e.clause)
-}
-
-func markCorrelated(from, to *env) {
-	for at := from; at != to; at = at.outer {
-		if at.correlated != nil {
-			*at.correlated = true
-		}
-	}
 }
 
 func (t *translator) columnIn(e *env, n *ast.ColumnName) (x expr, found bool, err error) {

@@ -65,7 +65,7 @@ func (t *translator) selectStmt(n *ast.SelectStmt, outer *env, place queryPlace)
 	if err := refuseSelectExtras(n); err != nil {
 		return nil, err
 	}
-	e := &env{outer: outer.outerOf(), ctes: outer.ctes, correlated: outer.correlated}
+	e := &env{outer: outer.outer, ctes: outer.ctes}
 	with, err := t.with(n.With, e)
 	if err != nil {
 		return nil, err
@@ -82,9 +82,6 @@ func (t *translator) selectStmt(n *ast.SelectStmt, outer *env, place queryPlace)
 	}
 	return &query{sql: with + sql, columns: b.out}, nil
 }
-
-// outerOf gives the environment that names of a query started at e may reach: none for a derived table.
-func (e *env) outerOf() *env { return e.outer }
 
 func refuseSelectExtras(n *ast.SelectStmt) error {
 	switch {

@@ -9,7 +9,7 @@ import (
 
 // setOperation translates UNION, INTERSECT and EXCEPT.
 func (t *translator) setOperation(n *ast.SetOprStmt, outer *env) (*query, error) {
-	e := &env{outer: outer.outerOf(), ctes: outer.ctes, correlated: outer.correlated}
+	e := &env{outer: outer.outer, ctes: outer.ctes}
 	with, err := t.with(n.With, e)
 	if err != nil {
 		return nil, err

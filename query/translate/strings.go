@@ -202,7 +202,7 @@ func fnSubstring(t *translator, e *env, args []expr) (expr, error) {
 		count, length = ", "+guardNull(lengthSQL(n), args[2], n), constantLength(args[2], s.typ.Length)
 	}
 	bounded := pos
-	if l := args[1].lit; l == nil || l.Kind == IntValue && l.Int > 1<<31 {
+	if l := args[1].lit; l == nil || l.Kind != IntValue || l.Int > 1<<31 {
 		bounded = fmt.Sprintf("least(%s, 4294967295)", pos)
 	}
 	plain := fmt.Sprintf("substring(%s, %s%s)", s.sql, bounded, count)

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -144,19 +143,6 @@ func parseTime(s string) (us int64, fsp int, ok bool) {
 
 // maxTimeMicros is TIME's limit, 838:59:59.
 const maxTimeMicros = (838*3600 + 59*60 + 59) * int64(1e6)
-
-func formatTime(us int64, fsp int) string {
-	sign := ""
-	if us < 0 {
-		sign, us = "-", -us
-	}
-	sec := us / 1e6
-	s := fmt.Sprintf("%s%02d:%02d:%02d", sign, sec/3600, sec/60%60, sec%60)
-	if fsp > 0 {
-		s += "." + fmt.Sprintf("%06d", us%1e6)[:fsp]
-	}
-	return s
-}
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 

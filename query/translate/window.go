@@ -12,11 +12,11 @@ func (t *translator) window(e *env, n *ast.WindowFuncExpr) (expr, error) {
 		return expr{}, errorf(3593, "HY000", "You cannot use the window function '%s' in this context.'", strings.ToLower(n.Name))
 	}
 	in := e.with(func(c *env) { c.windows = false })
-	over, ordered, err := t.windowSpec(in, e, &n.Spec)
+	over, err := t.windowSpec(in, e, &n.Spec)
 	if err != nil {
 		return expr{}, err
 	}
-	x, err := t.windowFunction(in, n, ordered)
+	x, err := t.windowFunction(in, n)
 	if err != nil {
 		return x, err
 	}
@@ -27,7 +27,7 @@ func (t *translator) window(e *env, n *ast.WindowFuncExpr) (expr, error) {
 // windowMark stands where OVER (...) belongs.
 const windowMark = "\x03"
 
-func (t *translator) windowFunction(in *env, n *ast.WindowFuncExpr, ordered bool) (expr, error) {
+func (t *translator) windowFunction(in *env, n *ast.WindowFuncExpr) (expr, error) {
 	name := strings.ToLower(n.Name)
 	if n.IgnoreNull || n.FromLast || n.Distinct {
 		return expr{}, unsupported("IGNORE NULLS, FROM LAST or DISTINCT in a window function")
@@ -121,7 +121,7 @@ func (t *translator) windowAverage(x expr) (expr, error) {
 }
 
 // windowSpec writes what stands within OVER (...).
-func (t *translator) windowSpec(in, e *env, s *ast.WindowSpec) (text string, ordered bool, err error) {
+func (t *translator) windowSpec(in, e *env, s *ast.WindowSpec) (string, error) {
 	if s.Name.O != "" || s.Ref.O != "" {
 		name := s.Name.L
 		if name == "" {
@@ -134,32 +134,31 @@ func (t *translator) windowSpec(in, e *env, s *ast.WindowSpec) (text string, ord
 				return t.windowSpec(in, e, &named)
 			}
 		}
-		return "", false, unsupported("this use of a named window")
+		return "", unsupported("this use of a named window")
 	}
 	var parts []string
 	if s.PartitionBy != nil {
 		keys, err := t.partitionKeys(in, s.PartitionBy.Items)
 		if err != nil {
-			return "", false, err
+			return "", err
 		}
 		parts = append(parts, "PARTITION BY "+strings.Join(keys, ", "))
 	}
 	if s.OrderBy != nil {
 		items, err := t.windowOrder(in, s.OrderBy.Items)
 		if err != nil {
-			return "", false, err
+			return "", err
 		}
 		parts = append(parts, strings.TrimSpace(orderSQL(items)))
-		ordered = true
 	}
 	if s.Frame != nil {
 		frame, err := frameSQL(s.Frame)
 		if err != nil {
-			return "", false, err
+			return "", err
 		}
 		parts = append(parts, frame)
 	}
-	return strings.Join(parts, " "), ordered, nil
+	return strings.Join(parts, " "), nil
 }
 
 func (t *translator) partitionKeys(in *env, items []*ast.ByItem) ([]string, error) {

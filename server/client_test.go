@@ -218,3 +218,30 @@ func TestMixedPoints(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, rows.Close())
 }
+
+// A table in quarantine is answered alone, with a warning, and not beside one that went on.
+func TestQuarantine(t *testing.T) {
+	f := newFixture(t)
+	f.fill("shop", 2, "good", "bad")
+	info, err := f.store.Database("shop")
+	require.NoError(t, err)
+	bad, err := f.store.Table(info.ID, "bad")
+	require.NoError(t, err)
+	x := f.store.Begin(info.ID)
+	require.NoError(t, x.Quarantine(bad.ID, "an UPDATE of a row that is not here", []byte("point")))
+	x.SetPoint([]byte("later"))
+	_, err = x.Commit(context.Background())
+	require.NoError(t, err)
+
+	require.Equal(t, "n\n2\nLevel\tCode\tMessage\nWarning\t1105\tTable 'shop.bad' is in quarantine and stays as it was before: an UPDATE of a row that is not here\n",
+		f.client("SELECT COUNT(*) n FROM bad; SHOW WARNINGS", "shop"))
+	for _, q := range []string{
+		"SELECT * FROM good JOIN bad USING (id)", "SELECT * FROM good WHERE id IN (SELECT id FROM bad)", "SELECT id FROM good UNION SELECT id FROM bad",
+		"WITH b AS (SELECT * FROM bad) SELECT * FROM b, good",
+	} {
+		out, err := f.tryClient(q, "shop")
+		require.ErrorContains(t, err, "table 'shop.bad' is in quarantine", "%s: %s", q, out)
+	}
+	require.Equal(t, "2\n", f.client("SELECT COUNT(*) FROM bad a JOIN bad b USING (id)", "-N", "shop"))
+	require.Contains(t, f.client("SET tidemark_mixed_points = 1; SELECT COUNT(*) FROM good JOIN bad USING (id); SHOW WARNINGS", "shop"), "Points in time are mixed")
+}

@@ -245,8 +245,9 @@ func CopyProgress(m Manager) func(database string) string {
 // Readable says why a database must not be read, for [query.Options]: its source is lost, and
 // allows_query_when_mysql_lost is off.
 func Readable(m Manager) func(database string) error {
+	status := &statusCache{manager: m}
 	return func(database string) error {
-		for _, st := range m.Status() {
+		for _, st := range status.get() {
 			if st.Name == database && st.Error != nil && !st.Settings.AllowsQueryWhenMySQLLost {
 				return sqlerr.New(sqlerr.NotReadable, "Database '%s' answers no queries while it cannot follow its source "+
 					"(allows_query_when_mysql_lost = 0): %s", database, *st.Error)

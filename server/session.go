@@ -100,7 +100,7 @@ func (s *session) text(name string) string {
 	}
 	text := s.server.globals.get(v)
 	if v.name == "time_zone" && text == systemZone {
-		return s.server.zones.of(s.database)
+		return sourceZone(s.server.status.get(), s.database)
 	}
 	return text
 }

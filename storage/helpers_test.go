@@ -89,7 +89,7 @@ func expectAll(e Expect, n int) []Expect { return slices.Repeat([]Expect{e}, n) 
 func smallOptions(fs vfs.FS) Options {
 	return Options{
 		FS: fs, NoMaintenance: true, Retention: -1, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, ReserveBytes: 1,
-		SegmentRows: 40, FlushSegments: 4, FlushRows: 200, PartMinRows: 20, SpillKeys: 150, LoadRows: 50, Events: 20,
+		SegmentRows: 40, FlushSegments: 4, FlushRows: 200, PartMinRows: 20, SpillKeys: 150, LoadRows: 50, MergeRows: 4000, Events: 20,
 		settleRows: 16, settleRemaps: 9, settleAfter: 20 * time.Millisecond, deltasPerBase: 3, deltaRowsFloor: 10, deadFloor: 5, spillBytes: 1000,
 	}
 }

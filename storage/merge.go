@@ -66,20 +66,25 @@ const (
 	mergeWidth    = 4    // parts of like size that are merged into one
 	mergeLike     = 4    // like: within this factor
 	smallParts    = 12   // more small parts than this are merged even when they are not alike
+	fewParts      = 48   // with so few parts, those of a 16th of the bounds of a merge are large enough; with more, of half
 	maxMergeParts = 16   // parts read at once
 	deadShare     = 0.25 // a part with a larger share of dead rows is rewritten
 )
 
-// pickMerge chooses the parts to merge next; none when the table is in order. A part that is as large as merges make
-// them is left alone until enough of its rows are dead.
+// pickMerge chooses the parts to merge next; none when the table is in order. A large part is left alone until enough of
+// its rows are dead: what a bulk load or a full flush writes need not be written again.
 func (s *Store) pickMerge(t *tableState) []*partState {
 	var small []*partState
+	share := int64(2)
+	if len(t.parts) <= fewParts {
+		share = 16
+	}
 	for _, p := range t.parts {
 		heavy := p.count >= s.opt.deadFloor && float64(p.count) > deadShare*float64(p.rec.Info.Rows)
 		if p.alive() == 0 || heavy {
 			return []*partState{p}
 		}
-		if p.alive()*2 < s.opt.MergeRows && s.aliveBytes(p)*2 < s.opt.MergeBytes {
+		if p.alive()*share < s.opt.MergeRows && s.aliveBytes(p)*share < s.opt.MergeBytes {
 			small = append(small, p)
 		}
 	}

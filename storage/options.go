@@ -39,12 +39,12 @@ type Options struct {
 	SegmentMemory int64
 	// PartMinRows is the number of rows from which a flush writes a part instead of a segment; default 16384.
 	PartMinRows int
-	// MergeRows and MergeBytes (file size) say from when a part is large enough and bound the outcome of a merge; default
-	// 4 Mi rows, 256 MiB.
+	// MergeRows and MergeBytes (file size) bound the outcome of a merge; default 4 Mi rows, 256 MiB. Parts of a 16th of
+	// either are merged no further while a table has few parts, parts of half of it never.
 	MergeRows  int64
 	MergeBytes int64
 	// LoadRows and LoadBytes (memory) bound the buffer of one loading writer, hence the size of loaded parts; defaults 1 Mi
-	// rows and 96 MiB.
+	// rows and 64 MiB.
 	LoadRows  int
 	LoadBytes int64
 	// SpillKeys is the number of keys one transaction may hold in memory for a table before its index entries are
@@ -97,11 +97,11 @@ func (o *Options) setDefaults() {
 	defaulted(&o.MergeRows, 4<<20)
 	defaulted(&o.MergeBytes, 256<<20)
 	defaulted(&o.LoadRows, 1<<20)
-	defaulted(&o.LoadBytes, 96<<20)
+	defaulted(&o.LoadBytes, 64<<20)
 	defaulted(&o.SpillKeys, 512<<10)
 	defaulted(&o.Events, 10000)
 	defaulted(&o.settleRows, 4096)
-	defaulted(&o.settleRemaps, 1024)
+	defaulted(&o.settleRemaps, 4096)
 	defaulted(&o.settleAfter, 3*time.Second)
 	defaulted(&o.deltasPerBase, 512)
 	defaulted(&o.deltaRowsFloor, 8192)

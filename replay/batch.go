@@ -53,10 +53,13 @@ func newBatch(r *Replayer, condemned map[string]string) *batch {
 		byMap: map[*binlog.TableMap]*fold{}, pending: map[string]*fold{}}
 }
 
-// open gives the target.
+// open gives the target, once the commit in front of it has ended.
 func (b *batch) open(ctx context.Context) (Target, error) {
 	if b.target != nil {
 		return b.target, nil
+	}
+	if err := b.r.Wait(); err != nil {
+		return nil, err
 	}
 	var err error
 	b.target, err = b.r.source.Begin(ctx)
@@ -360,19 +363,24 @@ func (b *batch) flush(ctx context.Context) error {
 	return nil
 }
 
-// commit ends the batch.
-func (b *batch) commit(ctx context.Context) error {
+// complete hands the last rows over. The target stays nil if the batch does nothing at all.
+func (b *batch) complete(ctx context.Context) error {
 	if err := b.flush(ctx); err != nil {
 		return err
 	}
 	if b.target == nil && b.cat.State.Point.Equal(b.r.state.Point) {
-		return nil // signs of life of an idle source
+		return nil
 	}
-	t, err := b.open(ctx)
-	if err != nil {
-		return err
+	_, err := b.open(ctx)
+	return err
+}
+
+// commit ends a complete batch.
+func (b *batch) commit(ctx context.Context) error {
+	if err := b.target.Commit(ctx, b.cat.State); err != nil {
+		return errors.Join(err, b.target.Abort())
 	}
-	return t.Commit(ctx, b.cat.State)
+	return nil
 }
 
 // abort takes the batch back.

@@ -204,7 +204,7 @@ func TestOracle(t *testing.T) {
 				backlog = append(backlog, o.transaction())
 			}
 			failing = o.rnd.IntN(3) == 0
-			err := r.Apply(t.Context(), backlog)
+			err := startInPieces(t, r, o.rnd.IntN(len(backlog)), backlog)
 			if err != nil {
 				require.ErrorIs(t, err, broken, "seed %d", seed)
 			}
@@ -218,4 +218,14 @@ func TestOracle(t *testing.T) {
 			}
 		}
 	}
+}
+
+// startInPieces decodes the second piece while the first is being committed.
+func startInPieces(t *testing.T, r *Replayer, first int, txs []*binlog.Transaction) error {
+	for _, piece := range [][]*binlog.Transaction{txs[:first], txs[first:]} {
+		if err := r.Start(t.Context(), piece, nil); err != nil {
+			return err
+		}
+	}
+	return r.Wait()
 }

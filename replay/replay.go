@@ -40,8 +40,16 @@ func (e *StopError) Error() string { return fmt.Sprintf("%s (%s)", e.Reason, e.T
 type Replayer struct {
 	cfg    Config
 	source Source
-	state  State
-	folds  map[string]*fold // by table; kept for their memory and decoders
+	// state is what was carried out, committed what of it is durable; they differ while a commit runs.
+	state, committed State
+	running          *running
+	folds            map[string]*fold // by table; kept for their memory and decoders
+}
+
+// running is a commit that has not ended yet.
+type running struct {
+	ended chan struct{}
+	err   error // once ended
 }
 
 // New gives a replayer that goes on at a committed state.
@@ -52,19 +60,54 @@ func New(cfg Config, source Source, state State) *Replayer {
 	if cfg.Budget == 0 {
 		cfg.Budget = defaultBudget
 	}
-	return &Replayer{cfg: cfg, source: source, state: state, folds: map[string]*fold{}}
+	return &Replayer{cfg: cfg, source: source, state: state, committed: state, folds: map[string]*fold{}}
 }
 
-// State is what is committed.
+// State is what is committed, or is being committed by a Start that has returned.
 func (r *Replayer) State() State { return r.state }
 
 // Apply carries out transactions, in one commit if nothing is wrong with any of them, else in several. The caller
 // releases them. An error is a *StopError, or comes from the source or the target; it may be tried again from State on.
 func (r *Replayer) Apply(ctx context.Context, txs []*binlog.Transaction) error {
+	if err := r.Start(ctx, txs, nil); err != nil {
+		return err
+	}
+	return r.Wait()
+}
+
+// Start is Apply, but may return while the last commit still runs, so that the next call can decode meanwhile; that call
+// waits for it before it writes, and fails with its error. The transactions may be released once Start has returned.
+// committed, if not nil, is called with the state behind them when all of them are durable, on another goroutine. An error
+// comes when no commit runs any more.
+func (r *Replayer) Start(ctx context.Context, txs []*binlog.Transaction, committed func(State)) error {
+	err := r.start(ctx, txs, committed)
+	if err != nil {
+		err = errors.Join(err, r.Wait())
+	}
+	return err
+}
+
+// Wait waits for the commit that Start left running, and gives its error. After an error State is what is committed.
+func (r *Replayer) Wait() error {
+	if r.running == nil {
+		return nil
+	}
+	<-r.running.ended
+	err := r.running.err
+	r.running = nil
+	if err != nil {
+		r.state = r.committed
+	} else {
+		r.committed = r.state
+	}
+	return err
+}
+
+func (r *Replayer) start(ctx context.Context, txs []*binlog.Transaction, committed func(State)) error {
 	n := len(txs) // transactions of the next commit
 	for len(txs) > 0 {
 		n = min(n, len(txs))
-		at, err := r.try(ctx, txs[:n], nil)
+		at, err := r.try(ctx, txs[:n], nil, onlyIf(n == len(txs), committed))
 		var f *fault
 		switch {
 		case err == nil:
@@ -76,7 +119,7 @@ func (r *Replayer) Apply(ctx context.Context, txs []*binlog.Transaction) error {
 		case at == unknown && n > 1:
 			n = (n + 1) / 2
 		default:
-			if err := r.without(ctx, txs[:1], f); err != nil {
+			if err := r.without(ctx, txs[:1], f, onlyIf(len(txs) == 1, committed)); err != nil {
 				return err
 			}
 			txs = txs[1:]
@@ -86,15 +129,22 @@ func (r *Replayer) Apply(ctx context.Context, txs []*binlog.Transaction) error {
 	return nil
 }
 
+func onlyIf(last bool, committed func(State)) func(State) {
+	if last {
+		return committed
+	}
+	return nil
+}
+
 // without carries out one transaction without the tables that are at fault.
-func (r *Replayer) without(ctx context.Context, tx []*binlog.Transaction, f *fault) error {
+func (r *Replayer) without(ctx context.Context, tx []*binlog.Transaction, f *fault, committed func(State)) error {
 	condemned := map[string]string{}
 	for {
 		if _, again := condemned[f.table]; again {
 			return fmt.Errorf("table %s: still at fault after it was set aside: %w", f.table, f.cause)
 		}
 		condemned[f.table] = f.cause.Error()
-		_, err := r.try(ctx, tx, condemned)
+		_, err := r.try(ctx, tx, condemned, committed)
 		if err == nil || !errors.As(err, &f) {
 			return err
 		}
@@ -108,22 +158,47 @@ const maxFolds = 256
 // unknown stands for the number of the transaction that is at fault where it is not certain.
 const unknown = -1
 
-// try carries out transactions in one commit. If one of them is at fault, at is its number, or unknown.
-func (r *Replayer) try(ctx context.Context, txs []*binlog.Transaction, condemned map[string]string) (at int, err error) {
+// try carries out transactions in one commit, which it leaves running. If one of them is at fault, at is its number, or
+// unknown.
+func (r *Replayer) try(ctx context.Context, txs []*binlog.Transaction, condemned map[string]string, committed func(State)) (at int, err error) {
 	b := newBatch(r, condemned)
 	if at, err = r.build(ctx, b, txs); err != nil {
 		return at, errors.Join(err, b.abort())
 	}
-	r.state = b.cat.State
 	if len(r.folds) > maxFolds {
 		clear(r.folds)
 	}
-	if r.cfg.Quarantined != nil {
-		for _, q := range b.setAside {
-			r.cfg.Quarantined(q.table, q.reason)
+	if b.target == nil { // signs of life of an idle source
+		if err := r.Wait(); err != nil {
+			return unknown, err
 		}
+		if committed != nil {
+			committed(r.state)
+		}
+		return unknown, nil
 	}
-	return 0, nil
+	r.commit(ctx, b, committed)
+	return unknown, nil
+}
+
+// commit lets the commit of a batch run. Its target is open, so none runs now.
+func (r *Replayer) commit(ctx context.Context, b *batch, committed func(State)) {
+	run := &running{ended: make(chan struct{})}
+	r.running, r.state = run, b.cat.State
+	go func() {
+		defer close(run.ended)
+		if run.err = b.commit(ctx); run.err != nil {
+			return
+		}
+		if r.cfg.Quarantined != nil {
+			for _, q := range b.setAside {
+				r.cfg.Quarantined(q.table, q.reason)
+			}
+		}
+		if committed != nil {
+			committed(b.cat.State)
+		}
+	}()
 }
 
 func (r *Replayer) build(ctx context.Context, b *batch, txs []*binlog.Transaction) (at int, err error) {
@@ -135,7 +210,7 @@ func (r *Replayer) build(ctx context.Context, b *batch, txs []*binlog.Transactio
 			return pinned(err, i), err
 		}
 	}
-	return unknown, b.commit(ctx)
+	return unknown, b.complete(ctx)
 }
 
 // pinned gives the number of the transaction that is at fault if that is certain.

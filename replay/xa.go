@@ -59,5 +59,8 @@ func (b *batch) find(id string) (events []byte, ok bool, err error) {
 	if events, ok := b.prepared[id]; ok {
 		return events, events != nil, nil
 	}
+	if err := b.r.Wait(); err != nil { // it may be the one that keeps them
+		return nil, false, err
+	}
 	return b.r.source.Prepared(id)
 }

@@ -227,21 +227,26 @@ func served(t *schema.Table, at int) bool {
 	})
 }
 
-// sortIndexes puts indexes in the order that the server keeps: primary, unique without NULL, other unique, others,
-// full text last.
+// sortIndexes puts indexes in the order that the server keeps (mysql-server, sort_keys): primary, unique ones without NULL
+// before others and whole columns before prefixes, plain ones, full text.
 func sortIndexes(t *schema.Table) {
 	rank := func(ix *schema.Index) int {
 		switch {
 		case ix.Name == "PRIMARY":
 			return 0
-		case ix.Unique && neverNull(t, ix):
-			return 1
 		case ix.Unique:
-			return 2
+			r := 1
+			if !neverNull(t, ix) {
+				r += 2
+			}
+			if slices.ContainsFunc(ix.Parts, func(p schema.IndexPart) bool { return p.Prefix != 0 }) {
+				r++
+			}
+			return r
 		case ix.Kind == "FULLTEXT":
-			return 4
+			return 6
 		default:
-			return 3
+			return 5
 		}
 	}
 	slices.SortStableFunc(t.Indexes, func(a, b schema.Index) int { return rank(&a) - rank(&b) })

@@ -2,6 +2,7 @@ package ddl
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -52,13 +53,11 @@ func newFollower(t *testing.T) *follower {
 func (f *follower) exec(sql string) {
 	f.t.Helper()
 	require.NoError(f.t, f.conn.Exec(f.t.Context(), sql), sql)
-	r, err := f.conn.Query(f.t.Context(), "SELECT @@gtid_executed")
-	require.NoError(f.t, err)
-	f.drain(r.Text(0, 0))
+	f.drain()
 }
 
 // drain takes transactions until a marker that is logged now has come.
-func (f *follower) drain(string) {
+func (f *follower) drain() {
 	marker := fmt.Sprintf("marker%d", time.Now().UnixNano())
 	require.NoError(f.t, f.conn.Exec(f.t.Context(), "CREATE VIEW "+marker+" AS SELECT 1", "DROP VIEW "+marker))
 	for {
@@ -240,4 +239,74 @@ func TestInitialValuesAgainstMySQL(t *testing.T) {
 	f.checkInitial("t")
 	f.exec("SET time_zone = '+00:00'")
 	f.check()
+}
+
+// A random walk over definitions: after each statement ours is the server's, and so are the values of older rows (DDL-13).
+func TestRandomAltersAgainstMySQL(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	f := newFollower(t)
+	f.exec("CREATE TABLE t (id int primary key, c0 int)")
+	f.exec("INSERT INTO t VALUES (1, 5)")
+	next, done := 1, 0
+	pick := func() string {
+		def := f.w.tables["t"].def
+		return wire.Identifier(def.Columns[r.IntN(len(def.Columns))].Name)
+	}
+	for range 60 {
+		var parts []string
+		dropped, renamed := "", false
+		for range 1 + r.IntN(3) {
+			switch r.IntN(8) {
+			case 0, 1, 2:
+				kind := []string{"int", "int not null default 7", "varchar(9) not null", "decimal(6,2) default 1.5", "datetime(2) default now(2)", "enum('a','b') not null", "blob", "char(3) charset latin1 default 'é'"}[r.IntN(8)]
+				place := []string{"", " FIRST", " AFTER id"}[r.IntN(3)]
+				parts = append(parts, fmt.Sprintf("ADD COLUMN `C %d` %s%s", next, kind, place))
+				next++
+			case 3:
+				if c := pick(); c != "`id`" && dropped == "" {
+					dropped = c
+					parts = append(parts, "DROP COLUMN "+c)
+				}
+			case 4:
+				if c := pick(); c != dropped {
+					parts = append(parts, fmt.Sprintf("ADD %s i%d (%s%s)", []string{"INDEX", "UNIQUE"}[r.IntN(2)], next, c, f.prefix(c)))
+					next++
+				}
+			case 5:
+				def := f.w.tables["t"].def
+				if ix := def.Indexes[r.IntN(len(def.Indexes))]; ix.Name != "PRIMARY" && dropped == "" && !renamed {
+					renamed = true
+					parts = append(parts, []string{"DROP INDEX " + ix.Name, fmt.Sprintf("RENAME INDEX %s TO r%d", ix.Name, next), "ALTER INDEX " + ix.Name + " INVISIBLE"}[r.IntN(3)])
+					next++
+				}
+			case 6:
+				parts = append(parts, fmt.Sprintf("COMMENT 'c%d'", next))
+			case 7:
+				parts = append(parts, []string{"FORCE", "ENGINE=InnoDB", "ROW_FORMAT=DYNAMIC", "AUTO_INCREMENT=9", "DEFAULT CHARSET latin1", "COLLATE utf8mb4_bin"}[r.IntN(6)])
+			}
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		sql := "ALTER TABLE t " + strings.Join(parts, ", ")
+		if err := f.conn.Exec(t.Context(), sql); err != nil {
+			continue // the server refuses it, and logs nothing
+		}
+		done++
+		f.drain()
+		f.check()
+		f.checkInitial("t")
+	}
+	require.Greater(t, done, 20)
+}
+
+// prefix gives what an index over a column needs behind its name.
+func (f *follower) prefix(name string) string {
+	def := f.w.tables["t"].def
+	if i := def.Column(strings.Trim(name, "`")); i >= 0 && def.Columns[i].Type == schema.Blob {
+		return "(5)"
+	}
+	return ""
 }

@@ -29,7 +29,7 @@ func (d *database) firstCopy(ctx context.Context) error {
 	c := &copySink{ctx: ctx, d: d, loads: map[string]*storage.Load{}, defaults: charset}
 	defer c.abort()
 	d.setCopy(&CopyProgress{TotalTables: len(plan.Catalog.Tables)})
-	result, err := snapshot.Run(ctx, snapshot.Config{Source: d.wire(), Plan: plan, Readers: d.m.opt.Readers, Logger: d.m.log, Progress: d.copied}, c)
+	result, err := snapshot.Run(ctx, snapshot.Config{Source: d.wire(), Plan: plan, Readers: d.m.opt.Readers, Logger: d.m.log, Waiting: d.waiting, Progress: d.copied}, c)
 	if err != nil {
 		return err
 	}
@@ -45,6 +45,16 @@ func (d *database) firstCopy(ctx context.Context) error {
 	}
 	d.note(ctx, "copied", fmt.Sprintf("%d rows of %d tables at %s, from MySQL %s; the source was locked for %v", result.Rows, len(result.Tables), result.Point, source.Version, result.LockHeld))
 	return nil
+}
+
+// waiting shows what the copy waits for, and no longer what it does not.
+func (d *database) waiting(reason string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.message, d.lost = "", false
+	if reason != "" {
+		d.message, d.lost = "the copy waits: "+reason, true
+	}
 }
 
 // defaults are a database's default character set and collation.

@@ -69,12 +69,14 @@ func (s *sessions) cut(ctx context.Context) (*Cut, *compat.Catalog, error) {
 		cut, catalog, err := s.tryCut(ctx, known)
 		if err == nil {
 			cut.Server = server
+			s.cfg.Waiting("")
 			return cut, catalog, nil
 		}
 		var obstacle *LockError
 		if !errors.As(err, &obstacle) || obstacle.Obstacle != Busy && obstacle.Obstacle != PreparedXA || time.Now().After(deadline) {
 			return nil, nil, err
 		}
+		s.cfg.Waiting(obstacle.Reason)
 		s.cfg.Logger.Info("waiting to make the snapshot's cut", "database", s.cfg.Plan.Database, "reason", obstacle.Reason, "again in", pause)
 		if err := sleep(ctx, pause); err != nil {
 			return nil, nil, err

@@ -46,6 +46,8 @@ type Config struct {
 	HoldLimit time.Duration
 	// Logger hears what happens; nil discards it.
 	Logger *slog.Logger
+	// Waiting is called with what keeps the cut from being made, at each try, and with "" when it is made; may be nil.
+	Waiting func(reason string)
 	// Progress is called after each batch, one call at a time; may be nil.
 	Progress func(Progress)
 }
@@ -83,6 +85,9 @@ func (c Config) withDefaults() Config {
 	setTime(&c.HoldLimit, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Waiting == nil {
+		c.Waiting = func(string) {}
 	}
 	return c
 }

@@ -36,12 +36,12 @@ type source struct {
 
 // catalog resolves the tables of one statement at one commit. It implements [translate.Catalog].
 type catalog struct {
-	p       *Processor
-	session *Session
-	version *storage.Version
-	own     *Snapshot // to be released with the catalog; nil: the version is somebody else's
-	tables  map[tableName]*source
-	shown   *result.Table
+	p        *Processor
+	session  *Session
+	snapshot *Snapshot // released with the catalog
+	version  *storage.Version
+	tables   map[tableName]*source
+	shown    *result.Table
 }
 
 func (c *catalog) close() {
@@ -49,9 +49,7 @@ func (c *catalog) close() {
 		s.scan.Close()
 	}
 	c.tables = nil
-	if c.own != nil {
-		c.own.Release()
-	}
+	c.snapshot.Release()
 }
 
 // Table resolves a name; nil when the database has no such table.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
@@ -56,11 +57,19 @@ type Result struct {
 	Warnings []result.Warning
 }
 
-// Snapshot is the store at one commit, for several statements.
-type Snapshot struct{ version *storage.Version }
+// Snapshot is the store at one commit, for several statements. It lives until it is released and the last result that
+// reads it is closed.
+type Snapshot struct {
+	version *storage.Version
+	users   atomic.Int64
+}
 
-// Release lets the snapshot go. Results that read it must have been closed.
-func (s *Snapshot) Release() { s.version.Release() }
+// Release lets the snapshot go.
+func (s *Snapshot) Release() {
+	if s.users.Add(-1) == 0 {
+		s.version.Release()
+	}
+}
 
 // Pin gives the newest commit. It must be released.
 func (p *Processor) Pin() (*Snapshot, error) {
@@ -68,7 +77,9 @@ func (p *Processor) Pin() (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{version: v}, nil
+	s := &Snapshot{version: v}
+	s.users.Store(1)
+	return s, nil
 }
 
 // Select runs a SELECT, a set operation, TABLE or VALUES. It reads the snapshot, or, when that is nil, the newest
@@ -109,17 +120,15 @@ func fieldsOf(columns []translate.ResultColumn) []field.Field {
 }
 
 func (p *Processor) open(session *Session, snapshot *Snapshot) (*catalog, error) {
-	c := &catalog{p: p, session: session, tables: map[tableName]*source{}}
 	if snapshot != nil {
-		c.version = snapshot.version
-		return c, nil
+		snapshot.users.Add(1)
+	} else {
+		var err error
+		if snapshot, err = p.Pin(); err != nil {
+			return nil, err
+		}
 	}
-	own, err := p.Pin()
-	if err != nil {
-		return nil, err
-	}
-	c.version, c.own = own.version, own
-	return c, nil
+	return &catalog{p: p, session: session, snapshot: snapshot, version: snapshot.version, tables: map[tableName]*source{}}, nil
 }
 
 // Filter gives the rows of t for which a condition over its columns holds, with MySQL's meaning: the WHERE of SHOW.

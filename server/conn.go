@@ -39,6 +39,7 @@ type conn struct {
 	server       *Server
 	id           uint32
 	net          net.Conn
+	remote       net.Addr
 	in           *packetReader
 	out          *packetWriter
 	nonce        []byte
@@ -72,15 +73,15 @@ var (
 )
 
 func newConn(s *Server, id uint32, nc net.Conn) *conn {
-	c := &conn{server: s, id: id, net: nc, statements: map[uint32]*statement{}, command: "Connect", since: time.Now()}
+	c := &conn{server: s, id: id, net: nc, remote: nc.RemoteAddr(), statements: map[uint32]*statement{}, command: "Connect", since: time.Now()}
 	c.in, c.out = newPacketReader(nc), newPacketWriter(nc)
 	c.session = newSession(s, c)
 	return c
 }
 
 func (c *conn) host() string {
-	host, _, err := net.SplitHostPort(c.net.RemoteAddr().String())
-	if err != nil || isLoopback(c.net.RemoteAddr()) {
+	host, _, err := net.SplitHostPort(c.remote.String())
+	if err != nil || isLoopback(c.remote) {
 		return "localhost"
 	}
 	return host
@@ -95,7 +96,8 @@ func (c *conn) serve(ctx context.Context) error {
 	c.mu.Unlock()
 	defer c.closeAll()
 	// closing the network is what ends reads and writes that wait
-	defer context.AfterFunc(ctx, func() { _ = c.net.Close() })()
+	network := c.net // TLS will stand in its place
+	defer context.AfterFunc(ctx, func() { _ = network.Close() })()
 	if err := c.handshake(ctx); err != nil {
 		return err
 	}

@@ -263,9 +263,13 @@ func refuse(node ast.StmtNode) error {
 }
 
 func (s *session) selectRows(ctx context.Context, n ast.StmtNode, params []translate.Value) (outcome, error) {
-	snapshot, err := s.pin(ctx)
-	if err != nil {
-		return outcome{}, err
+	snapshot := s.snapshot
+	// as in MySQL, a statement that reads no table does not yet fix the transaction's point
+	if sel, ok := n.(*ast.SelectStmt); !ok || sel.From != nil {
+		var err error
+		if snapshot, err = s.pin(ctx); err != nil {
+			return outcome{}, err
+		}
 	}
 	r, err := s.server.queries.Select(ctx, n, s.translation(), params, snapshot)
 	if err != nil {

@@ -222,7 +222,7 @@ func (c *conn) authenticate(l login) error {
 	if !known || !provesPassword(plugin, password, c.nonce, answer) {
 		return errAccessDenied(l.user, c.host(), len(answer) > 1)
 	}
-	if password == "" && !isLoopback(c.net.RemoteAddr()) {
+	if password == "" && !isLoopback(c.remote) {
 		return sqlerr.New(sqlerr.AccessDenied, "Access denied for user '%s'@'%s': an empty password is accepted from this machine only", l.user, c.host())
 	}
 	if plugin == cachingSHA2 && password != "" {

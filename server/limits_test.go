@@ -259,6 +259,52 @@ func TestTransactionSnapshot(t *testing.T) {
 	require.NoError(t, tx.Commit())
 }
 
+// A client that takes nothing does not keep the server from ending.
+func TestShutdownEndsBlockedClients(t *testing.T) {
+	f := newFixture(t)
+	f.fill("shop", 2000, "things")
+	nc, err := net.Dial("tcp", f.addr.String())
+	require.NoError(t, err)
+	defer nc.Close()
+	c := logIn(t, nc)
+	c.send(0, append([]byte{comQuery}, "SELECT a.name, b.name FROM shop.things a, shop.things b"...))
+	c.receive()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	f.server.Shutdown(ctx)
+	require.Empty(t, f.server.connections())
+}
+
+// A cursor keeps the point it reads though its transaction ends.
+func TestCursorOutlivesTransaction(t *testing.T) {
+	f := newFixture(t)
+	f.fill("shop", 5000, "things")
+	nc, err := net.Dial("tcp", f.addr.String())
+	require.NoError(t, err)
+	defer nc.Close()
+	c := logIn(t, nc)
+	command := func(text string) {
+		c.send(0, append([]byte{comQuery}, text...))
+		require.Equal(t, byte(headerOK), c.receive()[0])
+	}
+	command("BEGIN")
+	c.send(0, append([]byte{comStmtPrepare}, "SELECT id FROM shop.things ORDER BY id"...))
+	id := c.receive()[1:5]
+	c.receive()
+	c.receive()
+	c.send(0, append(append([]byte{comStmtExecute}, id...), cursorReadOnly, 1, 0, 0, 0))
+	for range 3 {
+		c.receive()
+	}
+	command("COMMIT")
+	c.send(0, append(append([]byte{comStmtFetch}, id...), 0x10, 0x27, 0, 0))
+	rows := 0
+	for c.receive()[0] == headerOK {
+		rows++
+	}
+	require.Equal(t, 5000, rows)
+}
+
 func TestShutdownStopsStatements(t *testing.T) {
 	f := newFixture(t)
 	f.fill("shop", 2000, "things")

@@ -228,7 +228,8 @@ func (s *Server) unregister(c *conn) {
 }
 
 // Shutdown stops listening, ends idle connections, and lets running statements finish until ctx ends; then they are
-// stopped. It returns when all connections are gone.
+// stopped, and a little later their connections with them: a client may not take what it is sent. It returns when all
+// connections are gone.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.mu.Lock()
 	s.closing = true
@@ -241,20 +242,43 @@ func (s *Server) Shutdown(ctx context.Context) {
 		s.wait.Wait()
 		close(gone)
 	}()
+	forced := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(forceAfter, func() { close(forced) }) })()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for {
 		for _, c := range s.connections() {
-			if ctx.Err() != nil {
-				c.interrupt(errShutdown)
-			}
-			c.endIfIdle(errShutdown)
+			c.shutdown(ctx.Err() != nil, isClosed(forced))
 		}
 		select {
 		case <-gone:
 			return
 		case <-poll.C:
 		}
+	}
+}
+
+// forceAfter is how long a stopped statement may take to tell its client.
+const forceAfter = time.Second
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// shutdown ends the connection when it is idle or by force, and stops its statement when now is set.
+func (c *conn) shutdown(now, force bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now && c.stop != nil {
+		c.stop(errShutdown)
+	}
+	if c.end != nil && (force || c.stop == nil) {
+		c.end(errShutdown)
 	}
 }
 
@@ -268,14 +292,6 @@ func (s *Server) connections() []*conn {
 	}
 	slices.SortFunc(list, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
 	return list
-}
-
-func (c *conn) endIfIdle(cause error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stop == nil && c.end != nil {
-		c.end(cause)
-	}
 }
 
 // kill stops a connection's statement, or the connection with it.

@@ -419,7 +419,7 @@ func (c *conn) addTo(t *result.Table, full bool) {
 		}
 		info, state = text, "executing"
 	}
-	t.Add(uint64(c.id), c.user, c.net.RemoteAddr().String(), db, c.command, int64(time.Since(c.since).Seconds()), state, info)
+	t.Add(uint64(c.id), c.user, c.remote.String(), db, c.command, int64(time.Since(c.since).Seconds()), state, info)
 }
 
 func (s *Server) showStatus(asking *conn) *result.Table {

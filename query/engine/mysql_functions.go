@@ -20,6 +20,7 @@ import (
 //	tm_truncate(DOUBLE, INTEGER) -> DOUBLE                    function.Round
 //	tm_week(DATE, INTEGER) -> BIGINT                          function.Week
 //	tm_yearweek(DATE, INTEGER) -> BIGINT                      function.Week, year * 100 + week
+//	tm_str_to_date(VARCHAR, VARCHAR) -> TIMESTAMP             function.StrToDate
 //	tm_json_extract(VARCHAR, VARCHAR) -> VARCHAR              function.JSONExtract, NULL where there is nothing
 //	tm_json_unquote(VARCHAR) -> VARCHAR                       function.JSONUnquote
 func mysqlFunctions() []ScalarFunction {
@@ -35,6 +36,7 @@ func mysqlFunctions() []ScalarFunction {
 		{Name: "tm_truncate", Args: []Type{double, integer}, Result: double, Call: rounding(true)},
 		{Name: "tm_week", Args: []Type{date, integer}, Result: long, Call: weeks(func(week, _ int) int { return week })},
 		{Name: "tm_yearweek", Args: []Type{date, integer}, Result: long, Call: weeks(func(week, year int) int { return year*100 + week })},
+		{Name: "tm_str_to_date", Args: []Type{text, text}, Result: Type{ID: Timestamp}, Call: strToDate},
 		{Name: "tm_json_extract", Args: []Type{text, text}, Result: text, Call: jsonExtract},
 		{Name: "tm_json_unquote", Args: []Type{text}, Result: text, Call: jsonUnquote},
 	}
@@ -110,6 +112,27 @@ func weeks(number func(week, year int) int) func([]Vector, *Result) error {
 			return nil
 		})
 	}
+}
+
+func strToDate(args []Vector, result *Result) error {
+	var text string
+	var format function.DateFormat
+	known, out := false, result.Int64s()
+	return EachRow(args, result, func(row int) error {
+		if t := args[1].Text(row); !known || t != text {
+			text = t
+			format, known = function.ParseDateFormat(t)
+		}
+		if !known {
+			return fmt.Errorf("the date format %q is not supported", text)
+		}
+		at, ok, err := function.StrToDate(args[0].Bytes(row), format)
+		if !ok {
+			result.SetNull(row)
+		}
+		out[row] = at.UnixMicro()
+		return err
+	})
 }
 
 func jsonExtract(args []Vector, result *Result) error {

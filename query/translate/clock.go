@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/pingcap/tidb/pkg/parser/mysql"
+
+	"github.com/tidemarkdb/tidemark/query/function"
 )
 
 // clockFunctions are those over weeks, seconds and times of day.
@@ -11,6 +13,7 @@ func clockFunctions() map[string]builtin {
 	return map[string]builtin{
 		"week": {1, 2, fnWeek("tm_week", 2)}, "yearweek": {1, 2, fnWeek("tm_yearweek", 6)},
 		"from_unixtime": {1, 1, fnFromUnixtime}, "time_to_sec": {1, 1, fnTimeToSec}, "sec_to_time": {1, 1, fnSecToTime},
+		"str_to_date": {2, 2, fnStrToDate}, "convert_tz": {3, 3, fnConvertTZ}, "unix_timestamp": {0, 1, fnUnixTimestamp},
 		"timediff": {2, 2, fnTimeDiff}, "time": {1, 1, fnTime}, "makedate": {2, 2, fnMakeDate}, "from_days": {1, 1, fnFromDays},
 	}
 }
@@ -146,4 +149,93 @@ func fnFromDays(t *translator, e *env, args []expr) (expr, error) {
 	ty := dateType()
 	ty.Nullable, ty.Field = true, mysql.TypeDate
 	return expr{sql: fmt.Sprintf("(DATE '1970-01-01' + %d)", args[0].lit.Int-yearZeroDays), typ: ty, phys: phys{k: physDate}}, nil
+}
+
+// fnStrToDate: the format says whether the result is a DATE, a TIME or a DATETIME.
+func fnStrToDate(t *translator, e *env, args []expr) (expr, error) {
+	s, _, err := t.oneText("STR_TO_DATE", args[0])
+	if err != nil {
+		return s, err
+	}
+	l := args[1].lit
+	if l == nil || l.Kind != TextValue {
+		return s, unsupported("STR_TO_DATE with a format that is no constant")
+	}
+	f, ok := function.ParseDateFormat(l.Text)
+	if !ok || !f.HasDate && !f.HasTime {
+		return s, unsupported("STR_TO_DATE with the format '%s'", l.Text)
+	}
+	fsp := 0
+	if f.Fraction {
+		fsp = 6
+	}
+	sql := fmt.Sprintf("tm_str_to_date(%s, %s)", s.sql, args[1].sql)
+	out := expr{sql: sql, typ: datetimeType(fsp), phys: phys{k: physTimestamp}}
+	switch {
+	case !f.HasTime:
+		out = expr{sql: "CAST(" + sql + " AS DATE)", typ: dateType(), phys: phys{k: physDate}}
+	case !f.HasDate:
+		out = expr{sql: "epoch_us(" + sql + ")", typ: timeType(fsp), phys: phys{k: physMicros}}
+	}
+	out.typ.Nullable = true
+	return out, nil
+}
+
+// fnConvertTZ translates CONVERT_TZ between constant offsets; what names of zones mean depends on tables of the server.
+func fnConvertTZ(t *translator, e *env, args []expr) (expr, error) {
+	var offsets [2]int64
+	for i, x := range args[1:] {
+		us, ok := int64(0), false
+		if x.lit != nil && x.lit.Kind == TextValue && x.lit.Text != "" && (x.lit.Text[0] == '+' || x.lit.Text[0] == '-') {
+			us, _, ok = parseTime(x.lit.Text[1:])
+			if x.lit.Text[0] == '-' {
+				us = -us
+			}
+		}
+		if !ok || us > 14*3600e6 || us < -14*3600e6 {
+			return expr{}, unsupported("CONVERT_TZ with zones that are no constant offsets such as '+02:00'")
+		}
+		offsets[i] = us
+	}
+	fsp := 0
+	if args[0].typ.temporal() {
+		fsp = args[0].typ.Scale
+	}
+	x, err := t.castDateTime(args[0], fsp)
+	if err != nil {
+		return x, err
+	}
+	// Moments outside of the range of TIMESTAMP stay as they are.
+	utc := fmt.Sprintf("(%s - to_microseconds(%d))", x.sql, offsets[0])
+	x.sql = fmt.Sprintf("(CASE WHEN %[1]s BETWEEN TIMESTAMP '1970-01-01 00:00:01' AND TIMESTAMP '3001-01-18 23:59:59.999999' THEN %[1]s + to_microseconds(%[2]d) ELSE %[3]s END)", utc, offsets[1], x.sql)
+	x.typ.Nullable, x.lit, x.utc = true, nil, ""
+	return x, nil
+}
+
+// fnUnixTimestamp gives the seconds since 1970 of a wall clock time in the session's zone, 0 before.
+func fnUnixTimestamp(t *translator, e *env, args []expr) (expr, error) {
+	if len(args) == 0 {
+		return intLiteral(t.session.Now.Unix()), nil
+	}
+	x, err := t.temporal(args[0])
+	if err != nil {
+		return x, err
+	}
+	if x.typ.Kind == KindTime {
+		return x, unsupported("UNIX_TIMESTAMP of a TIME")
+	}
+	offset, fixed := fixedOffset(t.session.Location)
+	us := fmt.Sprintf("(epoch_us(%s) - %d000000)", x.sql, offset)
+	if x.utc != "" {
+		us = "epoch_us(tm_utc(" + x.utc + "))"
+	} else if !fixed {
+		return x, unsupported("UNIX_TIMESTAMP of a DATE or DATETIME in a time zone with changing offsets")
+	}
+	us = fmt.Sprintf("(CASE WHEN %[1]s BETWEEN 0 AND 32536771199999999 THEN %[1]s ELSE 0 * %[1]s END)", us)
+	if x.typ.Scale == 0 {
+		return bigintResult(fmt.Sprintf("CAST(%s // 1000000 AS BIGINT)", us), 21, args...), nil
+	}
+	out := scaled(fmt.Sprintf("(%s // CAST(1%s AS BIGINT))", us, "000000"[:6-x.typ.Scale]), 12+x.typ.Scale, x.typ.Scale)
+	out.typ = decimalType(12+x.typ.Scale, x.typ.Scale)
+	return nullableBy(out, args), nil
 }

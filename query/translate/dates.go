@@ -13,7 +13,7 @@ func dateFunctions() map[string]builtin {
 	m := map[string]builtin{
 		"date": {1, 1, fnDate}, "last_day": {1, 1, fnLastDay}, "datediff": {2, 2, fnDateDiff}, "to_days": {1, 1, fnToDays},
 		"date_format": {2, 2, fnDateFormat}, "dayname": {1, 1, fnDayName("dayname")}, "monthname": {1, 1, fnDayName("monthname")},
-		"unix_timestamp": {0, 1, fnUnixTimestamp}, "timestamp": {1, 1, fnTimestamp},
+		"timestamp": {1, 1, fnTimestamp},
 	}
 	for name, p := range dateParts {
 		m[name] = builtin{1, 1, fnDatePart(name, p)}
@@ -179,17 +179,6 @@ func strftimeFormat(f string) (string, error) {
 		}
 	}
 	return b.String(), nil
-}
-
-func fnUnixTimestamp(t *translator, e *env, args []expr) (expr, error) {
-	if len(args) == 0 {
-		return intLiteral(t.session.Now.Unix()), nil
-	}
-	x := args[0]
-	if x.utc == "" || x.typ.Scale > 0 {
-		return x, unsupported("UNIX_TIMESTAMP of anything but a TIMESTAMP column without decimals")
-	}
-	return bigintResult("CAST(epoch_us(tm_utc("+x.utc+")) // 1000000 AS BIGINT)", 21, args...), nil
 }
 
 // now gives NOW() and its relatives, one time for the whole statement.

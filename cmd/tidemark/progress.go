@@ -53,6 +53,9 @@ func copyText(st *replica.Status) string {
 		return fmt.Sprintf("%s: %s", st.Name, *st.Error)
 	}
 	c := st.Copy
+	if c.TotalRows == 0 {
+		return st.Name + ": the copy begins"
+	}
 	return fmt.Sprintf("%s: %d of about %d rows (%d %%), %d of %d tables", st.Name, c.Rows, c.TotalRows, percent(c), c.Tables, c.TotalTables)
 }
 

@@ -87,14 +87,17 @@ func printStatus(out io.Writer, list []replica.Status, withTables bool) error {
 		st := &list[i]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", st.Name, stateText(st), lagText(st), st.RowsApplied, point(st), st.Source)
 	}
-	if withTables {
-		fmt.Fprintln(w, "\t\t\t\t\t\nTABLE\tSTATE\t\tROWS\t\t")
-		for _, t := range list[0].Tables {
-			fmt.Fprintf(w, "%s\t%s\t\t%d\t\t\n", t.Name, t.State, t.Rows)
-		}
-	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if withTables {
+		fmt.Fprintln(w, "\nTABLE\tSTATE\tROWS")
+		for _, t := range list[0].Tables {
+			fmt.Fprintf(w, "%s\t%s\t%d\n", t.Name, t.State, t.Rows)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
 	}
 	return printFaults(out, list)
 }

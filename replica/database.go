@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemarkdb/tidemark/binlog"
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/snapshot"
 	"github.com/tidemarkdb/tidemark/storage"
@@ -215,7 +214,7 @@ func (d *database) note(ctx context.Context, kind, message string) {
 }
 
 // applied notes that transactions are readable, or that there are none. idle tells that nothing more waits here.
-func (d *database) applied(last *binlog.Transaction, moved, idle bool) {
+func (d *database) applied(at time.Time, moved, idle bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.message, d.lost = "", false
@@ -223,7 +222,7 @@ func (d *database) applied(last *binlog.Transaction, moved, idle bool) {
 		d.commits++
 	}
 	d.caughtUp = idle
-	switch at := pointTime(last); {
+	switch {
 	case idle:
 		d.pointTime = time.Now()
 	case at.After(d.pointTime):
@@ -263,7 +262,7 @@ func (d *database) status() Status {
 	spec := &d.cfg.Spec
 	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Copy: d.copy, Tables: []TableStatus{}}
 	if d.message != "" {
-		st.Error = &d.message
+		st.Error = new(d.message)
 	}
 	info, err := d.m.store.Database(spec.Name)
 	if err != nil {

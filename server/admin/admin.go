@@ -241,6 +241,9 @@ func (p *parser) create() Statement {
 
 // source reads the engine's arguments.
 func (p *parser) source(c *CreateDatabase) {
+	if p.err != nil {
+		return
+	}
 	p.expect("(")
 	address := p.string("the source's address 'host:port'")
 	p.expect(",")
@@ -251,6 +254,7 @@ func (p *parser) source(c *CreateDatabase) {
 	c.Password = p.string("the password")
 	p.expect(")")
 	if p.err != nil {
+		p.err = fmt.Errorf("%w; the engine is MaterializedMySQL('host:port', 'database', 'user', 'password')", p.err)
 		return
 	}
 	c.Host, c.Port, p.err = ParseAddress(address)

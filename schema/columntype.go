@@ -7,7 +7,7 @@ import (
 )
 
 // ParseColumnType reads a COLUMN_TYPE of information_schema.COLUMNS, such as "decimal(10,2) unsigned" or
-// "enum('a','it''s')", into the fields of a Column that follow from it: Type, Unsigned, Zerofill, Length, Precision,
+// "enum('a','b')", into the fields of a Column that follow from it: Type, Unsigned, Zerofill, Length, Precision,
 // Scale, FSP, Elements and ColumnType itself. The copy and the DDL of the stream both come through here, so that a
 // column is described alike on both ways. A type of an unknown name is Invalid, which is not an error here.
 func ParseColumnType(text string) (Column, error) {
@@ -90,7 +90,7 @@ func (c *Column) setNumbers(n []int) {
 	}
 }
 
-// parseLabels reads 'a','it''s'. Servers escape \0, \n, \r and \\ in labels, and double the quote; a tab stands as it is.
+// parseLabels reads 'a','b' and so on. Servers escape \0, \n, \r and \\ in labels, and double the quote; a tab stands as it is.
 func parseLabels(s string) ([]string, error) {
 	var out []string
 	for {

@@ -35,7 +35,6 @@ type teller struct {
 	r      *Replayer
 	defs   map[string]*schema.Table
 	number int64
-	lost   map[string]bool // tables whose rows the source logs under another definition
 }
 
 func newTeller(t *testing.T) *teller {

@@ -65,7 +65,7 @@ func (d *database) sourceDefaults(ctx context.Context, name string) (defaults, e
 	if err != nil {
 		return defaults{}, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // only read from
 	r, err := c.Query(ctx, "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = "+wire.Literal(name))
 	if err != nil {
 		return defaults{}, err
@@ -91,16 +91,26 @@ type copySink struct {
 // Begin makes the tables, as ones that are being copied, in place of those of a copy that failed.
 func (c *copySink) Begin(cut snapshot.Cut) error {
 	c.cut = cut
-	store := c.d.m.store
-	txn := store.Begin(c.d.id)
-	defer txn.Abort() // does nothing after Commit
-	for _, t := range store.Tables(c.d.id) {
+	if err := c.d.commit(c.ctx, c.renewTables); err != nil {
+		return err
+	}
+	for _, t := range c.d.m.store.Tables(c.d.id) {
+		load, err := c.d.m.store.NewLoad(t.ID)
+		if err != nil {
+			return err
+		}
+		c.loads[t.Def.Name] = load
+	}
+	return nil
+}
+
+func (c *copySink) renewTables(txn *storage.Txn) error {
+	for _, t := range c.d.m.store.Tables(c.d.id) {
 		if err := txn.DropTable(t.ID); err != nil {
 			return err
 		}
 	}
-	ids := map[string]storage.TableID{}
-	for _, def := range cut.Tables {
+	for _, def := range c.cut.Tables {
 		id, err := txn.CreateTable(def)
 		if err != nil {
 			return err
@@ -108,18 +118,20 @@ func (c *copySink) Begin(cut snapshot.Cut) error {
 		if err := txn.SetState(id, storage.Copying); err != nil {
 			return err
 		}
-		ids[def.Name] = id
 	}
-	txn.Log(storage.Event{Kind: "copy", Message: fmt.Sprintf("the copy of %d tables begins at %s", len(ids), cut.Point)})
-	if _, err := txn.Commit(c.ctx); err != nil {
-		return err
+	txn.Log(storage.Event{Kind: "copy", Message: fmt.Sprintf("the copy of %d tables begins at %s", len(c.cut.Tables), c.cut.Point)})
+	return nil
+}
+
+// commit makes one transaction of the store.
+func (d *database) commit(ctx context.Context, do func(*storage.Txn) error) error {
+	txn := d.m.store.Begin(d.id)
+	err := do(txn)
+	if err == nil {
+		_, err = txn.Commit(ctx)
 	}
-	for name, id := range ids {
-		load, err := store.NewLoad(id)
-		if err != nil {
-			return err
-		}
-		c.loads[name] = load
+	if err != nil {
+		return errors.Join(err, txn.Abort())
 	}
 	return nil
 }
@@ -152,8 +164,12 @@ func (c *copySink) finish() error {
 			return err
 		}
 	}
-	txn := c.d.m.store.Begin(c.d.id)
-	defer txn.Abort()
+	err := c.d.commit(c.ctx, c.swap)
+	c.done = err == nil
+	return err
+}
+
+func (c *copySink) swap(txn *storage.Txn) error {
 	for _, t := range c.d.m.store.Tables(c.d.id) {
 		if err := txn.SwapLoad(t.ID, c.loads[t.Def.Name]); err != nil {
 			return err
@@ -163,10 +179,6 @@ func (c *copySink) finish() error {
 		}
 	}
 	txn.SetPoint(encodePoint(&replay.State{Point: c.cut.Point, Charset: c.defaults.charset, Collation: c.defaults.collation}))
-	if _, err := txn.Commit(c.ctx); err != nil {
-		return err
-	}
-	c.done = true
 	return nil
 }
 

@@ -42,7 +42,7 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // only read from
 	r := replay.New(replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), Quarantined: d.quarantined},
 		&rows{store: d.m.store, db: d.id, ids: ids}, state)
 	if err := d.connected(ctx, source); err != nil {

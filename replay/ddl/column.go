@@ -12,22 +12,21 @@ type columnSpec struct {
 	name string
 	typ  typeSpec
 	// null is what the statement says; unset leaves the type's default.
-	null           nullability
-	value          *literal // DEFAULT
-	onUpdate       string
-	autoIncrement  bool
-	primary        bool
-	unique         bool
-	comment        string
-	collate        string
-	invisible      bool
-	generated      string
-	stored         bool
-	isGenerated    bool
-	references     *foreignKey
-	first          bool
-	after          string
-	defaultIsValue bool // SERIAL DEFAULT VALUE
+	null          nullability
+	value         *literal // DEFAULT
+	onUpdate      string
+	autoIncrement bool
+	primary       bool
+	unique        bool
+	comment       string
+	collate       string
+	invisible     bool
+	generated     string
+	stored        bool
+	isGenerated   bool
+	references    *foreignKey
+	first         bool
+	after         string
 }
 
 type nullability uint8

@@ -41,7 +41,6 @@ type indexSpec struct {
 type tableOptions struct {
 	engine, charset, collation, comment string
 	hasComment                          bool
-	conversion                          bool // CONVERT TO
 }
 
 // createSpec is a CREATE TABLE with a list of columns.

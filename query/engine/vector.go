@@ -243,7 +243,22 @@ func (v *Vector) Bytes(row int) []byte {
 	if length == 0 {
 		return []byte{}
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(C.text_bytes(t))), length)
+	return unsafe.Slice(textBytes(t, length), length)
+}
+
+// Where text stands in a duckdb_text, as text_bytes of duckdb_abi.h has it. A call into C for each value would cost more
+// than most values.
+const (
+	maxInlined    = 12
+	inlinedOffset = unsafe.Sizeof(uint32(0))
+	pointerOffset = 2 * unsafe.Sizeof(uint32(0))
+)
+
+func textBytes(t *C.duckdb_text, length uint32) *byte {
+	if length <= maxInlined {
+		return (*byte)(unsafe.Add(unsafe.Pointer(t), inlinedOffset))
+	}
+	return *(**byte)(unsafe.Add(unsafe.Pointer(t), pointerOffset))
 }
 
 // Text gives one VARCHAR or BLOB value as a string that shares the vector's memory.

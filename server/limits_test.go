@@ -102,7 +102,7 @@ func (f *fixture) busy() int {
 
 // rawClient speaks the protocol by hand.
 type rawClient struct {
-	t  *testing.T
+	t  testing.TB
 	nc net.Conn
 	r  *bufio.Reader
 }
@@ -124,7 +124,7 @@ func (c *rawClient) receive() []byte {
 }
 
 // logIn logs root in without a password and without the newer ways of the protocol.
-func logIn(t *testing.T, nc net.Conn) *rawClient {
+func logIn(t testing.TB, nc net.Conn) *rawClient {
 	c := &rawClient{t, nc, bufio.NewReader(nc)}
 	require.Equal(t, byte(10), c.receive()[0])
 	b := binary.LittleEndian.AppendUint32(nil, capProtocol41|capSecureConnection|capLongPassword)

@@ -71,7 +71,7 @@ func (m *fakeManager) Verify(ctx context.Context, name string, report func(repli
 
 // fixture is a server over a store of its own.
 type fixture struct {
-	t       *testing.T
+	t       testing.TB
 	store   *storage.Store
 	manager *fakeManager
 	server  *Server
@@ -80,7 +80,7 @@ type fixture struct {
 
 type fixtureOption func(*Config)
 
-func newFixture(t *testing.T, options ...fixtureOption) *fixture {
+func newFixture(t testing.TB, options ...fixtureOption) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := storage.Open(dir, storage.Options{CacheBytes: 4 << 20, MemTableBytes: 1 << 20})
@@ -179,7 +179,7 @@ func (f *fixture) fill(database string, n int, tables ...string) {
 	require.NoError(f.t, err)
 }
 
-func shopRows(t *testing.T, def *schema.Table, n int) *column.Batch {
+func shopRows(t testing.TB, def *schema.Table, n int) *column.Batch {
 	b := column.NewBuilder(memory.DefaultAllocator, def)
 	for i := range n {
 		b.Column(0).Int(int64(i + 1))

@@ -31,7 +31,7 @@ func newSyncStart() *cobra.Command {
 following its source.
 
 The source is checked first, and everything that has to be changed is listed at once. The account needs
-SELECT, RELOAD, REPLICATION SLAVE and REPLICATION CLIENT. The command returns when the database is registered;
+SELECT, RELOAD, REPLICATION SLAVE and REPLICATION CLIENT; PROCESS and XA_RECOVER_ADMIN are of use. The command returns when the database is registered;
 the copy runs in the server. With --wait it returns when the copy is complete, and shows how far it is.
 
 The password may be left out of --from, which others on this machine can see, and stand in the variable

@@ -237,8 +237,11 @@ func textValue(s string) (Value, error) {
 
 // literalName is the name of a result column that is nothing but a literal: a string names itself.
 func literalName(n *driver.ValueExpr, text string) string {
-	if n.Kind() == driver.KindString {
-		return firstString(text, n.GetString())
+	switch n.Kind() {
+	case driver.KindNull:
+		return "NULL"
+	case driver.KindString:
+		return strings.TrimLeft(firstString(text, n.GetString()), " ")
 	}
 	return text
 }

@@ -191,6 +191,9 @@ func (t *translator) columnExpr(e *env, c *column) (expr, error) {
 				c.src.name, c.name)
 		}
 	}
+	if c.def != nil && c.def.Type == schema.Char && t.session.SQLMode.PadCharToFullLength {
+		return expr{}, unsupported("CHAR columns under sql_mode PAD_CHAR_TO_FULL_LENGTH")
+	}
 	x := expr{sql: c.sql, typ: c.typ, phys: c.phys, col: c, ragged: c.ragged}
 	if c.def != nil && c.def.Type == schema.Timestamp {
 		x.utc = c.sql

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
+	"github.com/pingcap/tidb/pkg/parser/opcode"
 	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
 )
 
@@ -186,20 +187,38 @@ func fieldName(f *ast.SelectField, text string) string {
 	if f.AsName.O != "" {
 		return f.AsName.O
 	}
-	switch n := unwrapParens(f.Expr).(type) {
+	switch n := unwrapPlus(f.Expr).(type) {
 	case *ast.ColumnNameExpr:
 		return n.Name.Name.O
 	case *driver.ValueExpr:
-		return literalName(n, strings.TrimSpace(stripParens(text)))
+		return literalName(n, bareText(text))
 	}
 	return text
 }
 
-func stripParens(s string) string {
-	for strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")") {
-		s = strings.TrimSpace(s[1 : len(s)-1])
+// unwrapPlus takes off what makes no item of its own in MySQL: parentheses and a plus sign.
+func unwrapPlus(n ast.ExprNode) ast.ExprNode {
+	for {
+		n = unwrapParens(n)
+		u, ok := n.(*ast.UnaryOperationExpr)
+		if !ok || u.Op != opcode.Plus {
+			return n
+		}
+		n = u.V
 	}
-	return s
+}
+
+func bareText(s string) string {
+	for {
+		switch {
+		case strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")"):
+			s = strings.TrimSpace(s[1 : len(s)-1])
+		case strings.HasPrefix(s, "+"):
+			s = strings.TrimSpace(s[1:])
+		default:
+			return s
+		}
+	}
 }
 
 // trimComments takes comments and space from the end of an expression's text.

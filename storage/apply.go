@@ -196,11 +196,7 @@ func (t *Txn) find(ctx context.Context, tt *txnTable, set *keySet) error {
 	if len(set.order) == 0 {
 		return nil
 	}
-	var rec indexRecord
-	if !tt.fresh {
-		rec = tt.old.idx
-	}
-	x := newIndex(tt.rec.Generation, &rec)
+	x := tt.index()
 	x.present = set.expectsRows()
 	if tt.rows.layer != 0 {
 		x.layers = append([]LayerID{tt.rows.layer}, x.layers...)
@@ -214,6 +210,21 @@ func (t *Txn) find(ctx context.Context, tt *txnTable, set *keySet) error {
 	}
 	tt.rows.lookupStaged(set.keys, set.found)
 	return nil
+}
+
+// index gives the lookup structure of the table's committed rows, as a copy to be adapted.
+func (tt *txnTable) index() *index {
+	var x *index
+	if tt.fresh {
+		x = newIndex(tt.rec.Generation, new(indexRecord))
+	} else {
+		if tt.committed == nil {
+			tt.committed = newIndex(tt.rec.Generation, &tt.old.idx)
+		}
+		x = tt.committed
+	}
+	adapted := *x
+	return &adapted
 }
 
 // change adds the puts as a new home.

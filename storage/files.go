@@ -23,6 +23,12 @@ const (
 	loadName     = "load" // sorted index files until they are ingested
 )
 
+// Parts are for other engines to read as well; the metadata have the sources' credentials.
+const (
+	openDir    fs.FileMode = 0o755
+	privateDir fs.FileMode = 0o700
+)
+
 const (
 	formatMagic   = "tidemark store format "
 	formatVersion = 1
@@ -63,7 +69,7 @@ func syncDir(fsys vfs.FS, dir string) error {
 }
 
 // makeDirs creates a directory below root and syncs every directory on the way, so that it is there after a crash.
-func makeDirs(fsys vfs.FS, root string, below ...string) (string, error) {
+func makeDirs(fsys vfs.FS, perm fs.FileMode, root string, below ...string) (string, error) {
 	dir := root
 	for _, name := range below {
 		parent := dir
@@ -71,7 +77,7 @@ func makeDirs(fsys vfs.FS, root string, below ...string) (string, error) {
 		if _, err := fsys.Stat(dir); err == nil {
 			continue
 		}
-		if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		if err := fsys.MkdirAll(dir, perm); err != nil {
 			return "", diskError(err)
 		}
 		if err := syncDir(fsys, parent); err != nil {
@@ -96,7 +102,7 @@ func makeRoot(fsys vfs.FS, dir string) error {
 		parents = append(parents, above)
 		top = above
 	}
-	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+	if err := fsys.MkdirAll(dir, openDir); err != nil {
 		return diskError(err)
 	}
 	for _, parent := range parents {
@@ -194,7 +200,7 @@ func (s *Store) newPartPath(db DatabaseID, dbName string, table TableID, tableNa
 	dbDir, tableDir := safeName(uint64(db), dbName), safeName(uint64(table), tableName)
 	s.dirMu.Lock()
 	defer s.dirMu.Unlock()
-	if _, err := makeDirs(s.fs, s.dir, partsName, dbDir, tableDir); err != nil {
+	if _, err := makeDirs(s.fs, openDir, s.dir, partsName, dbDir, tableDir); err != nil {
 		return "", fmt.Errorf("creating the directory of table %s.%s: %w", dbName, tableName, err)
 	}
 	name := fmt.Sprintf("%d-%s.parquet", id, hex.EncodeToString(salt[:]))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"slices"
@@ -80,8 +81,8 @@ func (s *Store) open() error {
 	if err := startFormat(s.fs, s.dir); err != nil {
 		return err
 	}
-	for _, name := range []string{metaName, partsName, loadName} {
-		if _, err := makeDirs(s.fs, s.dir, name); err != nil {
+	for name, perm := range map[string]fs.FileMode{metaName: privateDir, partsName: openDir, loadName: privateDir} {
+		if _, err := makeDirs(s.fs, perm, s.dir, name); err != nil {
 			return fmt.Errorf("creating data directory %s: %w", s.dir, err)
 		}
 	}

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -25,6 +27,9 @@ func TestCommitIsThereAfterReopen(t *testing.T) {
 	requireSound(t, s)
 	_, err = Open(dir, opt)
 	require.ErrorIs(t, err, ErrInUse)
+	meta, err := os.Stat(filepath.Join(dir, metaName))
+	require.NoError(t, err)
+	require.Zero(t, meta.Mode().Perm()&0o077, "the metadata hold credentials")
 	require.NoError(t, s.Close())
 
 	s = openTest(t, dir, opt)

@@ -57,6 +57,8 @@ type txnTable struct {
 	fresh   bool
 	dropped bool
 	load    *Load
+	// committed is the index of old, made when it is first needed.
+	committed *index
 	rows    rowChanges
 }
 
@@ -246,7 +248,8 @@ func (t *Txn) Revoke(id TableID) error {
 	return err
 }
 
-// SwapLoad makes the rows of a finished bulk load the table's rows, in place of those it has.
+// SwapLoad makes the rows of a finished bulk load the table's rows, in place of those it has. When the transaction is
+// aborted the load is as it was: to be swapped in again, or aborted.
 func (t *Txn) SwapLoad(id TableID, load *Load) error {
 	tt, err := t.table(id)
 	if err != nil {

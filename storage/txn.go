@@ -59,7 +59,7 @@ type txnTable struct {
 	load    *Load
 	// committed is the index of old, made when it is first needed.
 	committed *index
-	rows    rowChanges
+	rows      rowChanges
 }
 
 // table gives the table for changes, and takes its lock.

@@ -233,9 +233,6 @@ func (t *translator) distinctConcat(in *env, n *ast.AggregateFuncExpr, x expr, c
 	if err != nil {
 		return "", err
 	}
-	if !plain {
-		return "", unsupported("GROUP_CONCAT(DISTINCT ...) over text that is not compared bytewise")
-	}
 	order := direction(false)
 	if n.Order != nil {
 		items, err := t.concatOrder(in, n)
@@ -247,10 +244,19 @@ func (t *translator) distinctConcat(in *env, n *ast.AggregateFuncExpr, x expr, c
 		}
 		order = direction(items[0].desc)
 	}
+	if !plain {
+		return distinctTexts(x.sql, key, order, sep), nil
+	}
 	v := x.finish()
 	v.sql, v.col, v.utc, v.key, v.ragged = "v", nil, "", "", ""
 	return fmt.Sprintf("array_to_string(list_transform(list(DISTINCT %[1]s ORDER BY %[1]s%[2]s) FILTER (WHERE %[1]s IS NOT NULL), lambda v: %[3]s), %[4]s)",
 		key, order, t.text(v).sql, sep), nil
+}
+
+// distinctTexts joins the first of each run of texts with equal keys.
+func distinctTexts(text, key, order, sep string) string {
+	list := fmt.Sprintf("list({'k': %[1]s, 'v': %[2]s} ORDER BY %[1]s%[3]s) FILTER (WHERE %[2]s IS NOT NULL)", key, text, order)
+	return fmt.Sprintf("array_to_string(list_transform(list_filter(%[1]s, lambda x, i: i = 1 OR x.k <> (%[1]s)[i - 1].k), lambda x: x.v), %[2]s)", list, sep)
 }
 
 func (t *translator) concatOrder(in *env, n *ast.AggregateFuncExpr) ([]orderItem, error) {

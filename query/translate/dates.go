@@ -146,18 +146,57 @@ func fnDateFormat(t *translator, e *env, args []expr) (expr, error) {
 	if args[1].lit == nil || args[1].lit.Kind != TextValue {
 		return d, unsupported("DATE_FORMAT with a format that is no constant")
 	}
-	format, err := strftimeFormat(args[1].lit.Text)
-	if err != nil {
-		return d, err
-	}
+	format := args[1].lit.Text
 	c := collated{coll: t.effective(collationByName(t.session.Collation)), coer: Coercible, ascii: isASCII(format)}
-	out := textResult(fmt.Sprintf("strftime(%s, %s)", d.sql, quoteText(format)), len(format)*4, c, args...)
+	if format == "" {
+		return textNull(c), nil
+	}
+	out := textResult("("+strings.Join(dateFormatParts(d.sql, format), " || ")+")", len(format)*8, c, args...)
 	out.typ.Nullable = true
 	return out, nil
 }
 
+func textNull(c collated) expr {
+	x := textResult("CAST(NULL AS VARCHAR)", 0, c)
+	x.typ.Nullable = true
+	return x
+}
+
+// weekFormats are the specifiers that DuckDB has no match for: weeks and their years by WEEK's modes, and the day with
+// an English suffix. %s is the date.
+var weekFormats = map[byte]string{
+	'U': "lpad(CAST(tm_week(%s, 0) AS VARCHAR), 2, '0')", 'u': "lpad(CAST(tm_week(%s, 1) AS VARCHAR), 2, '0')",
+	'V': "lpad(CAST(tm_week(%s, 2) AS VARCHAR), 2, '0')", 'v': "lpad(CAST(tm_week(%s, 3) AS VARCHAR), 2, '0')",
+	'X': "lpad(CAST(tm_yearweek(%s, 2) // 100 AS VARCHAR), 4, '0')", 'x': "lpad(CAST(tm_yearweek(%s, 3) // 100 AS VARCHAR), 4, '0')",
+	'D': "(CAST(day(%[1]s) AS VARCHAR) || CASE WHEN day(%[1]s) IN (1, 21, 31) THEN 'st' WHEN day(%[1]s) IN (2, 22) THEN 'nd' WHEN day(%[1]s) IN (3, 23) THEN 'rd' ELSE 'th' END)",
+}
+
+// dateFormatParts cuts a format at the specifiers of weekFormats; the rest is left to strftime.
+func dateFormatParts(date, format string) []string {
+	var parts []string
+	plain := 0
+	flush := func(end int) {
+		if end > plain {
+			parts = append(parts, fmt.Sprintf("strftime(%s, %s)", date, quoteText(strftimeFormat(format[plain:end]))))
+		}
+	}
+	for i := 0; i+1 < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		if sql, ok := weekFormats[format[i+1]]; ok {
+			flush(i)
+			parts = append(parts, fmt.Sprintf(sql, "CAST("+date+" AS DATE)"))
+			plain = i + 2
+		}
+		i++
+	}
+	flush(len(format))
+	return parts
+}
+
 // strftimeFormat rewrites a format; a specifier that MySQL does not know stands for its letter.
-func strftimeFormat(f string) (string, error) {
+func strftimeFormat(f string) string {
 	var b strings.Builder
 	for i := 0; i < len(f); i++ {
 		if f[i] != '%' || i+1 == len(f) {
@@ -168,17 +207,13 @@ func strftimeFormat(f string) (string, error) {
 			continue
 		}
 		i++
-		spec, ok := dateFormats[f[i]]
-		switch {
-		case ok:
+		if spec, ok := dateFormats[f[i]]; ok {
 			b.WriteString(spec)
-		case strings.IndexByte("DUuVvXx", f[i]) >= 0:
-			return "", unsupported("DATE_FORMAT with %%%c", f[i])
-		default:
+		} else {
 			b.WriteByte(f[i])
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // now gives NOW() and its relatives, one time for the whole statement.

@@ -41,6 +41,15 @@ func (t *translator) windowFunction(in *env, n *ast.WindowFuncExpr) (expr, error
 		x := bigintResult(name+"()"+windowMark, 21)
 		x.typ.Unsigned = true
 		return x, nil
+	case "percent_rank", "cume_dist":
+		return expr{sql: name + "()" + windowMark, typ: doubleType(), phys: phys{k: physDouble}}, nil
+	case "ntile":
+		if args[0].lit == nil || args[0].lit.Kind != IntValue || args[0].lit.Int < 1 {
+			return expr{}, unsupported("NTILE of anything but a positive constant")
+		}
+		x := bigintResult("ntile("+args[0].sql+")"+windowMark, 21)
+		x.typ.Unsigned = true
+		return x, nil
 	case "sum", "avg", "count", "min", "max":
 		return t.windowAggregate(name, args[0])
 	case "first_value", "last_value":

@@ -65,3 +65,14 @@ SELECT country, COUNT(*) n FROM customers GROUP BY country WITH ROLLUP HAVING n 
 SELECT COALESCE(country, 'all') c, COUNT(*) FROM customers GROUP BY country WITH ROLLUP;
 SELECT IF(GROUPING(status), 'total', status) s, COUNT(*) FROM orders GROUP BY status WITH ROLLUP;
 SELECT id % 3 r, status, COUNT(*) FROM orders GROUP BY id % 3, status WITH ROLLUP;
+SELECT id, DATE_FORMAT(d, '%U %u %V %v %X %x %D'), DATE_FORMAT(dt, '%D of %M'), DATE_FORMAT(d, '%x-W%v'), DATE_FORMAT(d, '') FROM times;
+SELECT DATE_FORMAT(placed, '%Y-%u') w, COUNT(*) FROM orders GROUP BY w ORDER BY w;
+SELECT category, NTILE(3) OVER (ORDER BY price, id) q, PERCENT_RANK() OVER (ORDER BY price) pr, CUME_DIST() OVER (ORDER BY price) cd FROM products ORDER BY price, id;
+SELECT GROUP_CONCAT(DISTINCT name ORDER BY name DESC SEPARATOR '|'), GROUP_CONCAT(DISTINCT parent ORDER BY parent) FROM tree;
+SELECT segment, GROUP_CONCAT(DISTINCT country ORDER BY country SEPARATOR ', ') FROM customers GROUP BY segment ORDER BY segment;
+SELECT LENGTH(GROUP_CONCAT(DISTINCT a ORDER BY a)) > 0 FROM texts;
+SELECT status, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () pct FROM orders GROUP BY status ORDER BY status;
+SELECT customer_id, MAX(total) - AVG(total), STDDEV(total) FROM orders GROUP BY customer_id HAVING COUNT(*) > 1 ORDER BY customer_id;
+SELECT category, price, price - LAG(price) OVER (PARTITION BY category ORDER BY price, id) d FROM products ORDER BY category, price, id;
+SELECT id, CASE WHEN total > 1000 THEN total * 0.9 WHEN total > 500 THEN total * 0.95 ELSE total END discounted FROM orders ORDER BY id;
+SELECT SUM(IF(total > 1000, total * 0.9, total)) FROM orders;

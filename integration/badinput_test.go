@@ -218,6 +218,13 @@ func TestServeRefuses(t *testing.T) {
 		code, text := start(t, "--data", dir, "--mysql-addr", "127.0.0.1:0")
 		says(t, code, text, dir)
 	})
+	t.Run("a newer version's directory", func(t *testing.T) {
+		dir := t.TempDir()
+		must(t, os.CopyFS(dir, os.DirFS(running.DataDir)))
+		must(t, os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("tidemark store format 999\n"), 0o600))
+		code, text := start(t, "--data", dir, "--mysql-addr", "127.0.0.1:0")
+		says(t, code, text, dir, "newer version")
+	})
 	t.Run("open to the network without a password", func(t *testing.T) {
 		code, text := start(t, "--data", filepath.Join(t.TempDir(), "data"), "--mysql-addr", "0.0.0.0:0")
 		says(t, code, text, "password")

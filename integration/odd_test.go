@@ -1,0 +1,217 @@
+package integration
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tidemarkdb/tidemark/integration/mysqltest"
+	"github.com/tidemarkdb/tidemark/integration/tidemarktest"
+)
+
+// TestLogsOfManyKinds: what a server may write into its log besides plain transactions.
+func TestLogsOfManyKinds(t *testing.T) {
+	t.Parallel()
+	source := mysqltest.Start(t, mysqltest.Options{Own: true})
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, pair+"CREATE USER tagger@'%'; GRANT ALL ON *.* TO tagger@'%'; GRANT TRANSACTION_GTID_TAG ON *.* TO tagger@'%', root@'%';")
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	next := 100
+	same := func(what string) {
+		t.Helper()
+		next++
+		script(t, source.Login, db, fmt.Sprintf("INSERT INTO a VALUES (%d, '%s');", next, what))
+		allLive(t, tm.CatchUp(source, db))
+		tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b")
+	}
+	script(t, source.Login, db, "SET gtid_next='AUTOMATIC:app1'; INSERT INTO a VALUES (3,'tagged'); SET gtid_next='AUTOMATIC'; INSERT INTO a VALUES (4,'not'); SET gtid_next='AUTOMATIC:app2'; INSERT INTO a VALUES (5,'tagged');") // PROTO-07
+	same("tags")
+	if st := tm.Status(db); !strings.Contains(st.GTIDSet, ":app1:") || !strings.Contains(st.GTIDSet, ":app2:") {
+		t.Errorf("the GTID set has no tags: %s", st.GTIDSet)
+	}
+	tm.Restart()
+	same("tags after a restart")
+	script(t, source.Login, db, "SET binlog_rows_query_log_events=ON; INSERT INTO a VALUES (6,'with its query'); UPDATE a SET v=CONCAT(v,'!');") // PROTO-20
+	same("queries")
+	script(t, source.Login, db, "SET GLOBAL binlog_checksum=NONE; INSERT INTO a VALUES (7,'no checksum'); SET GLOBAL binlog_checksum=CRC32; INSERT INTO a VALUES (8,'checksum');") // PROTO-18
+	same("checksums")
+	script(t, source.Login, db, "SET GLOBAL binlog_row_metadata=FULL;")
+	script(t, source.Login, db, "CREATE TABLE full (id INT PRIMARY KEY, y YEAR, u INT UNSIGNED, s SET('p','q') CHARACTER SET latin1, e ENUM('é'), j JSON, c CHAR(3) CHARACTER SET latin1); INSERT INTO full VALUES (1,2024,4000000000,'p,q','é','{}','ü');")
+	same("metadata")
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "full")
+	script(t, source.Login, db, "FLUSH BINARY LOGS; FLUSH TABLES; UPDATE a JOIN b USING (id) SET a.v='x', b.v='y'; FLUSH BINARY LOGS;")
+	same("rotations")
+	script(t, source.Login, db, "SET GLOBAL max_binlog_size=4096;"+strings.Repeat("UPDATE a SET v=REVERSE(v); UPDATE b SET v=REPEAT('z', 150);", 20))
+	same("many files")
+	script(t, source.Login, db, "SET gtid_next='3e11fa47-71ca-11e1-9e33-c80aa9429562:5'; INSERT INTO a VALUES (9,'of another server'); SET gtid_next='3e11fa47-71ca-11e1-9e33-c80aa9429562:2'; BEGIN; COMMIT; SET gtid_next='AUTOMATIC';") // PROTO-21
+	same("gaps")
+	verifyEqual(t, tm, db)
+	tm.VerifyStore()
+}
+
+// TestStatementsInOtherCharacterSets: definitions are read in the character set of the session that sent them. DDL-19
+func TestStatementsInOtherCharacterSets(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, "CREATE TABLE c (id INT PRIMARY KEY); INSERT INTO c VALUES (1);")
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	script(t, source.Login, db, "SET NAMES latin1; ALTER TABLE c ADD `\xe9` VARCHAR(9) DEFAULT '\xfc' COMMENT '\xe4', ADD e ENUM('\xe9','z') DEFAULT '\xe9';\n"+
+		"INSERT INTO c (id) VALUES (2); CREATE TABLE `\xf6` (id INT PRIMARY KEY, s SET('\xe9') CHARACTER SET latin1) COMMENT='\xe4'; INSERT INTO `\xf6` VALUES (1,'\xe9');")
+	script(t, source.Login, db, fmt.Sprintf("ALTER DATABASE `%s` CHARACTER SET latin1; CREATE TABLE l (id INT PRIMARY KEY, s VARCHAR(9), t VARCHAR(9) CHARACTER SET utf8mb4); INSERT INTO l VALUES (1,'é','é'); ALTER TABLE l DEFAULT CHARSET=utf8mb4, ADD u VARCHAR(9) DEFAULT '日'; INSERT INTO l VALUES (2,'ü','ü','本');", db))
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "c", "ö", "l")
+	sameDefinitions(t, source.Login, tm.Login, db, "c", "ö", "l")
+	verifyEqual(t, tm, db)
+}
+
+// TestCascades: what foreign keys change by themselves is followed where the log has it, and refused where it does not. DDL-24
+func TestCascades(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, `CREATE TABLE p (id INT PRIMARY KEY); CREATE TABLE c (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE);
+		CREATE TABLE g (id INT PRIMARY KEY, cid INT, FOREIGN KEY (cid) REFERENCES c (id) ON DELETE SET NULL); INSERT INTO p VALUES (1),(2),(3); INSERT INTO c VALUES (10,1),(20,2),(21,2); INSERT INTO g VALUES (100,10),(200,20),(201,21);`)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	if err := tm.Exec(tidemarktest.CreateStatement(source.Login, db, db)); err != nil {
+		refused(t, err, "does not log", ".c", ".g", "exclude_tables")
+		return
+	}
+	tm.Await(db, "it streams", func(st tidemarktest.Status) bool { return st.State == "streaming" })
+	script(t, source.Login, db, "UPDATE p SET id=100 WHERE id=1; DELETE FROM p WHERE id=2;")
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "p", "c", "g")
+	verifyEqual(t, tm, db)
+}
+
+// TestSourceDatabaseDropped: the database goes with all its tables, and comes back. DDL-23
+func TestSourceDatabaseDropped(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	db := source.FreshDatabase(t)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db) // without any table
+	script(t, source.Login, db, pair)
+	tm.CatchUp(source, db)
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b")
+	script(t, source.Login, "mysql", fmt.Sprintf("DROP DATABASE `%s`;", db))
+	if st := tm.CatchUp(source, db); len(st.Tables) != 0 || st.Problem() != "" {
+		t.Errorf("after DROP DATABASE on the source: %s", st)
+	}
+	script(t, source.Login, "mysql", fmt.Sprintf("CREATE DATABASE `%s` CHARACTER SET latin1; USE `%s`; %s", db, db, pair))
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b")
+	verifyEqual(t, tm, db)
+}
+
+// TestTwoDatabases: databases have streams of their own, so a query that reads both would mix points.
+func TestTwoDatabases(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	one, two := source.FreshDatabase(t), source.FreshDatabase(t)
+	script(t, source.Login, one, pair)
+	script(t, source.Login, two, pair)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, one)
+	tm.Create(source.Login, two)
+	script(t, source.Login, "", fmt.Sprintf("BEGIN; INSERT INTO `%s`.a VALUES (3,'both'); INSERT INTO `%s`.a VALUES (3,'both'); COMMIT;", one, two))
+	tm.CatchUp(source, one)
+	tm.CatchUp(source, two)
+	for _, db := range []string{one, two} {
+		tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b")
+	}
+	join := fmt.Sprintf("SELECT COUNT(*) FROM `%s`.a JOIN `%s`.a AS other USING (id)", one, two)
+	refused(t, tm.Exec(join), "point")
+	if got := value(t, tm.Login, "SET tidemark_mixed_points = 1; %s", join); got != "3" {
+		t.Errorf("with tidemark_mixed_points it gives %q", got)
+	}
+	must(t, tm.Exec("SYSTEM STOP MATERIALIZEDMYSQL `"+one+"`"))
+	script(t, source.Login, "", fmt.Sprintf("DELETE FROM `%s`.a; DELETE FROM `%s`.a;", one, two))
+	tm.CatchUp(source, two)
+	if got := value(t, tm.Login, "SELECT COUNT(*) FROM `%s`.a", one); got != "3" {
+		t.Errorf("a stopped database has %s rows, want the 3 that it had", got)
+	}
+	must(t, tm.Exec("SYSTEM START MATERIALIZEDMYSQL `"+one+"`"))
+	tm.CatchUp(source, one)
+	must(t, tm.Exec("DROP DATABASE `"+two+"`"))
+	tidemarktest.SameTables(t, source.Login, tm.Login, one, "a", "b")
+	tm.Restart()
+	tidemarktest.SameTables(t, source.Login, tm.Login, one, "a", "b")
+	tm.VerifyStore()
+}
+
+// TestRandomChangesOfEveryType: many small transactions of inserts, updates, deletes and key changes over tables of all
+// types, through flushes, merges and kills.
+func TestRandomChangesOfEveryType(t *testing.T) {
+	t.Parallel()
+	source, r := sharedSource(t, abroad...), newRandom(t)
+	db := source.FreshDatabase(t)
+	var cases []typeCase
+	for _, c := range allTypeCases() {
+		if !strings.Contains(c.column, "MEDIUM") && c.table != "vl" && c.table != "v16000" && c.table != "txt" && c.table != "bl" { // the large ones take too long
+			cases = append(cases, c)
+		}
+	}
+	columns, values := make([]string, len(cases)), make([][]string, len(cases))
+	for i, c := range cases {
+		columns[i] = fmt.Sprintf("v%d %s NULL", i, c.column)
+		values[i] = c.literals(r)
+	}
+	// few columns a table, as rows are limited to 64 KiB
+	const width = 6
+	before := lenient
+	var names []string
+	for at := 0; at < len(cases); at += width {
+		name := fmt.Sprintf("w%d", at)
+		names = append(names, name)
+		before += fmt.Sprintf("CREATE TABLE %s (id INT PRIMARY KEY, %s);\n", name, strings.Join(columns[at:min(at+width, len(cases))], ", "))
+	}
+	script(t, source.Login, db, before)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	for range 4 {
+		script(t, source.Login, db, lenient+randomChanges(r, cases, values, width, 400))
+		tm.Kill()
+		tm.Start()
+	}
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, names...)
+	verifyEqual(t, tm, db)
+	tm.VerifyStore()
+}
+
+// randomChanges are transactions of one to four statements on the tables w0, w6, ...; keys are 0..59.
+func randomChanges(r *rand.Rand, cases []typeCase, values [][]string, width, transactions int) string {
+	var b strings.Builder
+	for range transactions {
+		b.WriteString("BEGIN;\n")
+		for range 1 + r.IntN(4) {
+			at := r.IntN((len(cases)+width-1)/width) * width
+			id, end := r.IntN(60), min(at+width, len(cases))
+			switch r.IntN(6) {
+			case 0:
+				fmt.Fprintf(&b, "DELETE FROM w%d WHERE id = %d;\n", at, id)
+			case 1:
+				fmt.Fprintf(&b, "UPDATE IGNORE w%d SET id = %d WHERE id = %d;\n", at, r.IntN(60), id)
+			case 2, 3:
+				i := at + r.IntN(end-at)
+				fmt.Fprintf(&b, "UPDATE w%d SET v%d = %s WHERE id %% 7 = %d;\n", at, i, values[i][r.IntN(len(values[i]))], id%7)
+			default:
+				row := []string{fmt.Sprint(id)}
+				for i := at; i < end; i++ {
+					row = append(row, values[i][r.IntN(len(values[i]))])
+				}
+				fmt.Fprintf(&b, "REPLACE INTO w%d VALUES (%s);\n", at, strings.Join(row, ", "))
+			}
+		}
+		if r.IntN(8) == 0 {
+			b.WriteString("ROLLBACK;\n")
+		} else {
+			b.WriteString("COMMIT;\n")
+		}
+	}
+	return b.String()
+}

@@ -150,7 +150,7 @@ func ourFiles(t *testing.T, mode parser.Mode) []goFile {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "internal" && p == filepath.Join("..", "internal")) {
+		if d.IsDir() && p != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
 			return fs.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {

@@ -31,6 +31,8 @@ type Options struct {
 	// System has the tables of databases that are not materialized, by database and table in lower case. A function is
 	// called when a statement reads the table.
 	System map[string]map[string]func() *result.Table
+	// ProcessList gives information_schema.PROCESSLIST, with the columns of [ProcessListFields]. nil: it is empty.
+	ProcessList func() *result.Table
 	// Readable says why a database with data must not be read now, nil when it may. nil: every database may.
 	Readable func(database string) error
 	// Progress describes how far the first copy of a database is, for the error of those who come too early. nil: nobody
@@ -183,7 +185,10 @@ func (c *catalog) start(ctx context.Context, stmt ast.StmtNode, params []transla
 	if err != nil {
 		return nil, err
 	}
-	sql := translated.Render(func(i int) string { return used[i].scan.SQL() })
+	sql := translated.Render(func(i int) string {
+		read := &translated.Tables[i]
+		return used[i].scan.SQLOf(read.Columns, read.Exact)
+	})
 	running, err := c.p.o.Engine.Query(ctx, sql)
 	if err != nil {
 		return nil, err

@@ -39,14 +39,28 @@ func (s *Scan) partGroups(t *Table) []*partGroup {
 	return out
 }
 
+// addParts makes one group of parts ready.
+func (s *Scan) addParts(g *partGroup) error {
+	filter := ""
+	if g.deletes {
+		h, err := s.aliveHandle(g.parts)
+		if err != nil {
+			return err
+		}
+		filter = fmt.Sprintf(" WHERE %s(%d::UBIGINT, file_index, file_row_number)", aliveFunction, h.id)
+	}
+	s.branches = append(s.branches, func(p projection) string { return s.partsSQL(g, p) + filter })
+	return nil
+}
+
 // partsSQL gives a SELECT over one group of parts.
 //
 // Traps: names are patterns to read_parquet, and "x=y" in a path would add a column; file_index counts the files of this
 // call from 0, in their order, which no filter on file names may disturb; comparing it with anything but UBIGINT is slow.
-func (s *Scan) partsSQL(g *partGroup) (string, error) {
+func (s *Scan) partsSQL(g *partGroup, p projection) string {
 	var b strings.Builder
 	b.WriteString("SELECT ")
-	b.WriteString(s.columnList(g.exact))
+	b.WriteString(p.list(g.exact))
 	b.WriteString(" FROM read_parquet([")
 	for i, p := range g.parts {
 		if i > 0 {
@@ -55,45 +69,46 @@ func (s *Scan) partsSQL(g *partGroup) (string, error) {
 		b.WriteString(Quote(escapeGlob(p.Path)))
 	}
 	b.WriteString("], schema = MAP {")
-	if err := s.writeFields(&b); err != nil {
-		return "", err
-	}
+	s.writeFields(&b, p)
 	b.WriteString("}, hive_partitioning = false)")
-	if g.deletes {
-		h, err := s.aliveHandle(g.parts)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, " WHERE %s(%d::UBIGINT, file_index, file_row_number)", aliveFunction, h.id)
-	}
-	return b.String(), nil
+	return b.String()
 }
 
-func (s *Scan) columnList(exact string) string {
-	names := make([]string, 0, len(s.columns)+1)
-	for _, c := range s.columns {
+// list names the columns. added is what all rows have in the hidden one besides its own.
+func (p projection) list(added string) string {
+	names := make([]string, 0, len(p.columns)+1)
+	for _, c := range p.columns {
 		names = append(names, c.Name)
 	}
-	hidden := ExactColumn
-	if exact != "" {
-		hidden = fmt.Sprintf("coalesce(%[1]s, ''::BLOB) || %[2]s::BLOB AS %[1]s", ExactColumn, Quote(blobText([]byte(exact))))
+	switch {
+	case p.exact && added != "":
+		names = append(names, fmt.Sprintf("coalesce(%[1]s, ''::BLOB) || %[2]s::BLOB AS %[1]s", ExactColumn, Quote(blobText([]byte(added)))))
+	case p.exact:
+		names = append(names, ExactColumn)
 	}
-	return strings.Join(append(names, hidden), ", ")
+	return strings.Join(names, ", ")
 }
 
 // writeFields writes the entries of the schema map: field id -> name, type and the value of files without the column.
-func (s *Scan) writeFields(b *strings.Builder) error {
-	for i := range s.columns {
-		c := &s.columns[i]
-		value, err := s.initials[c.ID].literal()
-		if err != nil {
-			return err
+func (s *Scan) writeFields(b *strings.Builder, p projection) {
+	for i := range p.columns {
+		c := &p.columns[i]
+		value, ok := s.literals[c.ID]
+		if !ok {
+			value = "NULL"
+		}
+		if i > 0 {
+			b.WriteString(", ")
 		}
 		writeField(b, c.ID, c.Name, c.Type, value)
+	}
+	if !p.exact {
+		return
+	}
+	if len(p.columns) > 0 {
 		b.WriteString(", ")
 	}
 	writeField(b, schema.ExactFieldID, ExactColumn, Type{ID: Blob}, "NULL")
-	return nil
 }
 
 func writeField(b *strings.Builder, id uint32, name string, t Type, value string) {
@@ -108,12 +123,13 @@ func writeField(b *strings.Builder, id uint32, name string, t Type, value string
 }
 
 // emptySQL gives no rows, with the right types.
-func (s *Scan) emptySQL() string {
-	var b strings.Builder
-	b.WriteString("SELECT ")
-	for _, c := range s.columns {
-		fmt.Fprintf(&b, "NULL::%s AS %s, ", c.Type, c.Name)
+func (p projection) emptySQL() string {
+	var columns []string
+	for _, c := range p.columns {
+		columns = append(columns, fmt.Sprintf("NULL::%s AS %s", c.Type, c.Name))
 	}
-	fmt.Fprintf(&b, "NULL::BLOB AS %s WHERE false", ExactColumn)
-	return b.String()
+	if p.exact {
+		columns = append(columns, "NULL::BLOB AS "+ExactColumn)
+	}
+	return "SELECT " + strings.Join(columns, ", ") + " WHERE false"
 }

@@ -89,6 +89,22 @@ func TestPrunedScanKeepsFileIndex(t *testing.T) {
 	}
 }
 
+// A relation of some columns has the same rows as that of all.
+func TestSomeColumns(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir)
+	table, alive := mixed(t, dir)
+	s := scan(t, e, table)
+	require.Equal(t, []string{"2|15001|15001"}, ask(t, e, "SELECT (SELECT count(*) FROM (DESCRIBE FROM "+s.SQLOf([]uint32{2, 1}, false)+")), c1, c2 FROM "+s.SQLOf([]uint32{2, 1}, false)+" WHERE c1 = 15001"))
+	require.Equal(t, ask(t, e, "SELECT c2, exact FROM "+s.SQL()+" ORDER BY 1"), ask(t, e, "SELECT * FROM "+s.SQLOf([]uint32{2}, true)+" ORDER BY 1"))
+	require.Equal(t, []string{fmt.Sprint(alive)}, ask(t, e, "SELECT count(*) FROM "+s.SQLOf(nil, false)))
+	require.Equal(t, []string{fmt.Sprint(alive) + "|0"}, ask(t, e, "SELECT count(*), count(exact) FROM "+s.SQLOf(nil, true)))
+
+	empty := scan(t, e, Table{Schema: items()})
+	require.Empty(t, ask(t, e, "SELECT c2 FROM "+empty.SQLOf([]uint32{2}, false)))
+	require.Equal(t, []string{"0"}, ask(t, e, "SELECT count(exact) FROM "+empty.SQLOf(nil, true)))
+}
+
 func TestSameTableTwiceInOneQuery(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, dir)

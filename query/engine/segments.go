@@ -39,8 +39,8 @@ type segmentScan struct {
 	mu sync.Mutex // guards handle.pins
 }
 
-// segmentsSQL gives a SELECT over the segments.
-func (s *Scan) segmentsSQL(segments []boundSegment) (string, error) {
+// addSegments makes the segments ready.
+func (s *Scan) addSegments(segments []boundSegment) error {
 	g := &segmentScan{handle: &handle{engine: s.engine}, initials: s.initials}
 	g.columns = append(slices.Clone(s.columns), ScanColumn{ID: schema.ExactFieldID, Name: ExactColumn, Type: Type{ID: Blob}})
 	for i := range segments {
@@ -55,13 +55,16 @@ func (s *Scan) segmentsSQL(segments []boundSegment) (string, error) {
 	}
 	bitsets := newBitsets(0)
 	if bitsets == nil {
-		return "", errMemory
+		return errMemory
 	}
 	if err := s.register(g.handle, bitsets, 0); err != nil {
-		return "", err
+		return err
 	}
 	s.engine.addSegments(g)
-	return fmt.Sprintf("SELECT %s FROM %s(%d::UBIGINT)", s.columnList(""), segmentsFunction, g.handle.id), nil
+	s.branches = append(s.branches, func(p projection) string {
+		return fmt.Sprintf("SELECT %s FROM %s(%d::UBIGINT)", p.list(""), segmentsFunction, g.handle.id)
+	})
+	return nil
 }
 
 func (e *Engine) addSegments(g *segmentScan) {

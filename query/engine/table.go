@@ -64,9 +64,17 @@ type Scan struct {
 	columns []ScanColumn
 	// initials are the values of columns that came by ADD COLUMN, by column id.
 	initials map[uint32]initial
-	sql      string
+	literals map[uint32]string // the initial values as SQL
+	// branches give the SELECTs over the parts and the segments, with some of the columns.
+	branches []func(p projection) string
 	rows     int64
 	handles  []*handle
+}
+
+// projection is some of a scan's columns. The hidden one is always the last.
+type projection struct {
+	columns []ScanColumn
+	exact   bool
 }
 
 // Columns gives the scan's columns in the order of the table's, the hidden one left out.
@@ -74,7 +82,34 @@ func (s *Scan) Columns() []ScanColumn { return s.columns }
 
 // SQL gives the relation: a SELECT in parentheses that returns the alive rows, with the columns of Columns and, last,
 // the hidden column. It may stand wherever a table may, followed by an alias, any number of times.
-func (s *Scan) SQL() string { return s.sql }
+func (s *Scan) SQL() string { return s.text(projection{s.columns, true}) }
+
+// SQLOf is SQL with the columns of these ids only, in the order of the table's, and the hidden column only if it is asked
+// for: what a statement does not read costs time nevertheless when the engine has to resolve it. Without any, the
+// relation has one column that is there for its rows.
+func (s *Scan) SQLOf(ids []uint32, exact bool) string {
+	p := projection{exact: exact}
+	for _, c := range s.columns {
+		if slices.Contains(ids, c.ID) {
+			p.columns = append(p.columns, c)
+		}
+	}
+	if len(p.columns) == 0 && !exact && len(s.columns) > 0 {
+		p.columns = s.columns[:1]
+	}
+	return s.text(p)
+}
+
+func (s *Scan) text(p projection) string {
+	selects := make([]string, len(s.branches))
+	for i, branch := range s.branches {
+		selects[i] = branch(p)
+	}
+	if len(selects) == 0 {
+		return "(" + p.emptySQL() + ")"
+	}
+	return "(" + strings.Join(selects, " UNION ALL ") + ")"
+}
 
 // Rows is the number of alive rows.
 func (s *Scan) Rows() int64 { return s.rows }
@@ -107,26 +142,21 @@ func (s *Scan) build(t *Table) error {
 	}
 	segments := t.boundSegments()
 	s.columns = t.columns(s.initials, segments)
-	var selects []string
+	s.literals = map[uint32]string{}
+	for id, value := range s.initials {
+		if s.literals[id], err = value.literal(); err != nil {
+			return err
+		}
+	}
 	for _, g := range s.partGroups(t) {
-		sql, err := s.partsSQL(g)
-		if err != nil {
+		if err := s.addParts(g); err != nil {
 			return err
 		}
-		selects = append(selects, sql)
 	}
-	if len(segments) > 0 {
-		sql, err := s.segmentsSQL(segments)
-		if err != nil {
-			return err
-		}
-		selects = append(selects, sql)
+	if len(segments) == 0 {
+		return nil
 	}
-	if len(selects) == 0 {
-		selects = []string{s.emptySQL()}
-	}
-	s.sql = "(" + strings.Join(selects, " UNION ALL ") + ")"
-	return nil
+	return s.addSegments(segments)
 }
 
 func (t *Table) check() error {

@@ -25,6 +25,7 @@ func init() { // not in the declaration: SCHEMATA and others list this map
 		"COLLATIONS":                            func(*view) *result.Table { return collationsTable() },
 		"COLLATION_CHARACTER_SET_APPLICABILITY": func(*view) *result.Table { return applicability() },
 		"USER_PRIVILEGES":                       userPrivileges,
+		"PROCESSLIST":                           processList,
 	}
 	for name, spec := range emptyTables {
 		informationSchema[name] = func(*view) *result.Table { return result.NewTable(fieldList(spec)...) }
@@ -336,6 +337,18 @@ func Engines() *result.Table {
 	t := result.NewTable(fieldList("ENGINE:t SUPPORT:t COMMENT:t TRANSACTIONS:t? XA:t? SAVEPOINTS:t?")...)
 	t.Add("InnoDB", "DEFAULT", "Tables of the source, kept as columns", "YES", "NO", "NO")
 	return t
+}
+
+// ProcessListFields are the columns of information_schema.PROCESSLIST.
+func ProcessListFields() []field.Field {
+	return fieldList("ID:u USER:t HOST:t DB:t? COMMAND:t TIME:i STATE:t? INFO:l?")
+}
+
+func processList(v *view) *result.Table {
+	if v.p.o.ProcessList == nil {
+		return result.NewTable(ProcessListFields()...)
+	}
+	return v.p.o.ProcessList()
 }
 
 func userPrivileges(*view) *result.Table {

@@ -39,7 +39,7 @@ func TestMetadataQueries(t *testing.T) {
 		"SELECT c.COLUMN_NAME, t.TABLE_TYPE FROM information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME) WHERE t.TABLE_SCHEMA = 'app'",
 		"SHOW GRANTS", "SHOW CREATE DATABASE app", "DESCRIBE t", "DESC t name", "SHOW TRIGGERS", "SHOW EVENTS", "SHOW PROCEDURE STATUS", "SHOW FUNCTION STATUS WHERE Db = 'app'",
 		"SELECT * FROM system.materialized_mysql", "SELECT * FROM system.materialized_mysql_tables", "SELECT * FROM system.materialized_mysql_log",
-		"DESCRIBE information_schema.TABLES", "SHOW TABLES FROM information_schema", "SHOW TABLES FROM system",
+		"SELECT ID, USER, INFO FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query'", "DESCRIBE information_schema.TABLES", "SHOW TABLES FROM information_schema", "SHOW TABLES FROM system",
 	} {
 		out, err := f.tryClient(q, "--xml", "app")
 		require.NoError(t, err, "%s: %s", q, out)

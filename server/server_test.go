@@ -90,7 +90,9 @@ func newFixture(t testing.TB, options ...fixtureOption) *fixture {
 	})
 	require.NoError(t, err)
 	f := &fixture{t: t, store: store, manager: &fakeManager{}}
-	queries := query.New(query.Options{Store: store, Engine: eng, System: map[string]map[string]func() *result.Table{"system": SystemTables(f.manager)}})
+	queries := query.New(query.Options{
+		ProcessList: func() *result.Table { return f.server.ProcessList() },
+		Store:       store, Engine: eng, System: map[string]map[string]func() *result.Table{"system": SystemTables(f.manager)}})
 	config := Config{
 		Users: map[string]string{"root": ""}, Queries: queries, Manager: f.manager, Store: store, DataDir: dir,
 	}

@@ -41,6 +41,8 @@ type session struct {
 	// from variables, kept since every row needs them
 	clientCharset, resultCharset string
 	resultCollationID            uint16
+	location                     *time.Location
+	locationName                 string
 }
 
 func newSession(s *Server, c *conn) *session {
@@ -207,15 +209,11 @@ func encodeCharset(charset string, b []byte) ([]byte, bool) {
 
 // translation gives what a statement's meaning depends on.
 func (s *session) translation() *query.Session {
-	location, err := loadLocation(s.text("time_zone"))
-	if err != nil {
-		location = time.UTC
-	}
 	return &query.Session{
 		Session: translate.Session{
 			Database:          s.database,
 			SQLMode:           translationMode(s.text("sql_mode")),
-			Location:          location,
+			Location:          s.timeZone(),
 			Collation:         s.text("collation_connection"),
 			BinaryCollation:   s.text("tidemark_collation") == "binary",
 			Now:               s.now,
@@ -226,6 +224,19 @@ func (s *session) translation() *query.Session {
 		},
 		MixedPoints: s.isOn("tidemark_mixed_points"),
 	}
+}
+
+// timeZone is the session's; reading a zone's file for every statement would cost more than many statements.
+func (s *session) timeZone() *time.Location {
+	name := s.text("time_zone")
+	if s.location == nil || s.locationName != name {
+		location, err := loadLocation(name)
+		if err != nil {
+			location = time.UTC
+		}
+		s.location, s.locationName = location, name
+	}
+	return s.location
 }
 
 func translationMode(modes string) translate.SQLMode {

@@ -392,6 +392,15 @@ func (s *session) showGrants() *result.Table {
 	return t
 }
 
+// ProcessList is information_schema.PROCESSLIST, for [query.Options].
+func (s *Server) ProcessList() *result.Table {
+	t := result.NewTable(query.ProcessListFields()...)
+	for _, c := range s.connections() {
+		c.addTo(t, true)
+	}
+	return t
+}
+
 // processList is SHOW PROCESSLIST. Strings are left out of statements that may hold a password.
 func (s *Server) processList(full bool) *result.Table {
 	t := result.NewTable(result.Uint("Id"), result.Name("User"), result.Text("Host"), result.Name("db"), result.Name("Command"), result.Int("Time"),

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	_ "time/tzdata" // where the system has no time zones
 
 	"github.com/spf13/cobra"
 )

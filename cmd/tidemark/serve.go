@@ -182,12 +182,13 @@ func serveStore(ctx context.Context, o *serveOptions, config server.Config, memo
 	}
 	defer manager.Close()
 	config.Store, config.Manager, config.Logger, config.DataDir = store, manager, logger, o.data
+	var srv *server.Server // is there before anybody can ask
 	config.Queries = query.New(query.Options{
-		Store: store, Engine: eng, System: map[string]map[string]func() *result.Table{"system": server.SystemTables(manager)},
+		ProcessList: func() *result.Table { return srv.ProcessList() },
+		Store:       store, Engine: eng, System: map[string]map[string]func() *result.Table{"system": server.SystemTables(manager)},
 		Progress: server.CopyProgress(manager), Readable: server.Readable(manager),
 	})
-	srv, err := server.New(config)
-	if err != nil {
+	if srv, err = server.New(config); err != nil {
 		return err
 	}
 	metrics, err := startMetrics(o.metricsAddr, store, manager, srv)

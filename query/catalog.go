@@ -42,6 +42,8 @@ type catalog struct {
 	version  *storage.Version
 	tables   map[tableName]*source
 	shown    *result.Table
+	// equal is what the statement's WHERE demands of the columns of its only table, see [translate.Equalities].
+	equal map[string]translate.Value
 }
 
 func (c *catalog) close() {
@@ -144,6 +146,9 @@ func (c *catalog) materialized(database, name string) (*source, error) {
 	}
 	if tv.State == storage.Copying {
 		return nil, c.p.notReadable(database)
+	}
+	if key := keyOf(tv.Def, c.equal); key != nil {
+		tv = withKey(tv, key)
 	}
 	t, err := engineTable(tv)
 	if err != nil {

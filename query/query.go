@@ -157,6 +157,7 @@ func (p *Processor) Filter(ctx context.Context, t *result.Table, where ast.ExprN
 
 // run translates and starts the statement. On success the rows own everything the catalog holds.
 func (c *catalog) run(ctx context.Context, stmt ast.StmtNode, params []translate.Value) (*Result, error) {
+	c.equal = translate.Equalities(stmt, params)
 	r, err := c.start(ctx, stmt, params, &c.session.Session)
 	if err != nil && isNarrowOverflow(err) {
 		wide := c.session.Session

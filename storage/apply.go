@@ -270,7 +270,7 @@ func (r *rowChanges) remove(set *keySet) {
 }
 
 func (t *Txn) addSegment(tt *txnTable, h home, puts *column.Batch) {
-	seg := &newSegment{segmentState: segmentState{home: h, batch: puts, bytes: segmentMemory(puts)}}
+	seg := &newSegment{segmentState: newSegmentState(h, puts)}
 	tt.rows.segments = append(tt.rows.segments, seg)
 	t.jobs.run(func() (err error) {
 		seg.encoded, err = part.EncodeSegment(puts)

@@ -126,7 +126,7 @@ func (r *relocation) writeFlush(ctx context.Context, rows *column.Batch, asPart 
 	}
 	h := home{id: HomeID(id), dead: &deadRows{rows: rows.Rows()}}
 	if !asPart && rows.Rows() < r.s.opt.PartMinRows && batchBytes(rows) < r.s.opt.SegmentBytes {
-		r.segment = &newSegment{segmentState: segmentState{home: h, batch: rows, bytes: segmentMemory(rows)}}
+		r.segment = &newSegment{segmentState: newSegmentState(h, rows)}
 		r.segment.encoded, err = part.EncodeSegment(rows)
 		return err
 	}

@@ -160,7 +160,8 @@ func (r *recovery) segment(key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("table %s, segment %d: %w", t.rec.Def.FullName(), id, err)
 	}
-	g := &segmentState{home: home{id: HomeID(id), dead: &deadRows{rows: batch.Rows()}}, batch: batch, bytes: segmentMemory(batch)}
+	g := new(segmentState)
+	*g = newSegmentState(home{id: HomeID(id), dead: &deadRows{rows: batch.Rows()}}, batch)
 	t.segments = append(t.segments, g)
 	r.st.segmentBytes += g.bytes
 	r.homes[g.id] = &g.home

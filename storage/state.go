@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -71,6 +72,22 @@ type segmentState struct {
 	home
 	batch *column.Batch // mapped to the table's current definition
 	bytes int64         // in memory
+	// minKey and maxKey are the smallest and largest key of the rows.
+	minKey, maxKey []byte
+}
+
+func newSegmentState(h home, batch *column.Batch) segmentState {
+	s := segmentState{home: h, batch: batch, bytes: segmentMemory(batch)}
+	for i := range batch.Keys.Len() {
+		key := batch.Keys.At(i)
+		if i == 0 || bytes.Compare(key, s.minKey) < 0 {
+			s.minKey = key
+		}
+		if i == 0 || bytes.Compare(key, s.maxKey) > 0 {
+			s.maxKey = key
+		}
+	}
+	return s
 }
 
 func (p *partState) alive() int64    { return p.rec.Info.Rows - int64(p.count) }

@@ -54,6 +54,8 @@ type SegmentView struct {
 	Batch     *column.Batch
 	Dead      uniquekey.Bitset
 	DeadCount int
+	// MinKey and MaxKey are the smallest and largest key of the rows, dead ones included.
+	MinKey, MaxKey []byte
 }
 
 // Pin gives the newest commit. It must be released. ErrNotFound when one of the databases is gone.
@@ -144,7 +146,7 @@ func (v *Version) table(id TableID) (*TableVersion, error) {
 		tv.Parts = append(tv.Parts, PartView{ID: p.id, Path: v.s.path(p.rec.Path), Info: p.rec.Info, Dead: v.hold(&p.home), DeadCount: p.count})
 	}
 	for _, s := range st.segments {
-		tv.Segments = append(tv.Segments, SegmentView{ID: s.id, Batch: s.batch, Dead: v.hold(&s.home), DeadCount: s.count})
+		tv.Segments = append(tv.Segments, SegmentView{ID: s.id, Batch: s.batch, Dead: v.hold(&s.home), DeadCount: s.count, MinKey: s.minKey, MaxKey: s.maxKey})
 	}
 	v.views[id] = tv
 	return tv, nil

@@ -30,7 +30,7 @@ type config struct {
 func (c *config) encode() ([]byte, error) { return json.Marshal(c) }
 
 func decodeConfig(b []byte) (*config, error) {
-	c := &config{}
+	c := &config{Spec: Spec{Settings: DefaultSettings()}} // settings that came later are not in it
 	if err := json.Unmarshal(b, c); err != nil {
 		return nil, fmt.Errorf("the stored configuration can't be read: %w", err)
 	}

@@ -187,9 +187,12 @@ func (s *statement) rename(p *parser) ([]Effect, error) {
 	}
 	var out []Effect
 	for _, pair := range pairs {
-		out = append(out, s.renameTable(pair[0], pair[1], out)...)
+		more := s.renameTable(pair[0], pair[1], out)
+		// A name that came in the statement and goes again, such as that of a swap, is none that stays.
+		out = slices.DeleteFunc(out, func(e Effect) bool { return e.Def != nil && s.sameName(e.Table, pair[0].table) })
+		out = append(out, more...)
 	}
-	return out, nil
+	return dedupe(out), nil
 }
 
 // renameTable gives the effects of one renaming; before are those of the same statement so far.

@@ -177,9 +177,12 @@ func printColumn(c *schema.Column) string {
 	if c.Default != nil {
 		out += fmt.Sprintf(" default %q", *c.Default)
 	}
-	for label, on := range map[string]bool{" expr": c.DefaultExpr, " auto": c.AutoIncrement, " invisible": c.Invisible, " stored": c.Stored} {
-		if on {
-			out += label
+	for _, flag := range []struct {
+		label string
+		on    bool
+	}{{" expr", c.DefaultExpr}, {" auto", c.AutoIncrement}, {" invisible", c.Invisible}, {" stored", c.Stored}} {
+		if flag.on {
+			out += flag.label
 		}
 	}
 	out += quoted(" on update ", c.OnUpdate) + quoted(" as ", c.Generated) + quoted(" comment ", c.Comment)

@@ -220,7 +220,7 @@ func (b *both) askReplica(sql string) (a answer, refused string) {
 	switch {
 	case errors.As(err, &u):
 		return answer{}, u.Construct
-	case errors.As(err, &e) && (e.Code == sqlerr.NotSupportedYet || strings.Contains(e.Message, "This version of Tidemark")):
+	case errors.As(err, &e) && (e.Code == sqlerr.NotSupportedYet || strings.Contains(e.Message, "not supported yet")):
 		return answer{}, e.Message
 	case errors.As(err, &e):
 		return answer{code: e.Code, text: e.Message}, ""

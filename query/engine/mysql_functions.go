@@ -21,6 +21,7 @@ import (
 //	tm_week(DATE, INTEGER) -> BIGINT                          function.Week
 //	tm_yearweek(DATE, INTEGER) -> BIGINT                      function.Week, year * 100 + week
 //	tm_str_to_date(VARCHAR, VARCHAR) -> TIMESTAMP             function.StrToDate
+//	tm_moment(VARCHAR) -> TIMESTAMP                           function.Moment
 //	tm_json_extract(VARCHAR, VARCHAR) -> VARCHAR              function.JSONExtract, NULL where there is nothing
 //	tm_json_unquote(VARCHAR) -> VARCHAR                       function.JSONUnquote
 func mysqlFunctions() []ScalarFunction {
@@ -37,6 +38,7 @@ func mysqlFunctions() []ScalarFunction {
 		{Name: "tm_week", Args: []Type{date, integer}, Result: long, Call: weeks(func(week, _ int) int { return week })},
 		{Name: "tm_yearweek", Args: []Type{date, integer}, Result: long, Call: weeks(func(week, year int) int { return year*100 + week })},
 		{Name: "tm_str_to_date", Args: []Type{text, text}, Result: Type{ID: Timestamp}, Call: strToDate},
+		{Name: "tm_moment", Args: []Type{text}, Result: Type{ID: Timestamp}, Call: moment},
 		{Name: "tm_json_extract", Args: []Type{text, text}, Result: text, Call: jsonExtract},
 		{Name: "tm_json_unquote", Args: []Type{text}, Result: text, Call: jsonUnquote},
 	}
@@ -124,9 +126,21 @@ func strToDate(args []Vector, result *Result) error {
 			format, known = function.ParseDateFormat(t)
 		}
 		if !known {
-			return fmt.Errorf("the date format %q is not supported", text)
+			return fmt.Errorf("the date format %q is not supported yet", text)
 		}
 		at, ok, err := function.StrToDate(args[0].Bytes(row), format)
+		if !ok {
+			result.SetNull(row)
+		}
+		out[row] = at.UnixMicro()
+		return err
+	})
+}
+
+func moment(args []Vector, result *Result) error {
+	out := result.Int64s()
+	return EachRow(args, result, func(row int) error {
+		at, ok, err := function.Moment(args[0].Bytes(row))
 		if !ok {
 			result.SetNull(row)
 		}
@@ -145,7 +159,7 @@ func jsonExtract(args []Vector, result *Result) error {
 			path, ok = function.ParseJSONPath(t)
 		}
 		if !ok {
-			return fmt.Errorf("the JSON path %q is not supported", text)
+			return fmt.Errorf("the JSON path %q is not supported yet", text)
 		}
 		if part, found := function.JSONExtract(args[0].Text(row), path); found {
 			result.SetText(row, part)

@@ -104,6 +104,61 @@ func TestRound(t *testing.T) {
 	require.Zero(t, Round(5, -400, false))
 }
 
+func TestMoment(t *testing.T) {
+	for text, want := range map[string]string{
+		"2024-02-29": "2024-02-29 00:00:00", " 2024-2-3 4:5:6.5 ": "2024-02-03 04:05:06.5", "2024-02-03T10:11:12": "2024-02-03 10:11:12",
+	} {
+		at, ok, err := Moment([]byte(text))
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, want, at.Format("2006-01-02 15:04:05.999999"))
+	}
+	for _, text := range []string{"", "abc", "  "} {
+		_, ok, err := Moment([]byte(text))
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	for _, text := range []string{"20240203", "2024/02/03", "24-1-2", "2024-02-31", "2024-01-02 10:11", "2024-01-02 10:11:12.1234567", "0000-00-00"} {
+		_, _, err := Moment([]byte(text))
+		require.ErrorIs(t, err, ErrUnclearDate)
+	}
+}
+
+func TestStrToDate(t *testing.T) {
+	for _, c := range []struct{ text, format, want string }{
+		{"03/04/24", "%d/%m/%y", "2024-04-03 00:00:00"}, {"Jan 5, 2024", "%b %e, %Y", "2024-01-05 00:00:00"}, {"12:30 AM", "%h:%i %p", "1970-01-01 00:30:00"},
+		{"2024-02-30", "%Y-%m-%d", ""}, {"x", "%Y-%m-%d", ""}, {"13 PM", "%H %p", ""}, {"2024-01-02 03:04:05.678", "%Y-%m-%d %T.%f", "2024-01-02 03:04:05.678"},
+	} {
+		f, ok := ParseDateFormat(c.format)
+		require.True(t, ok)
+		at, ok, err := StrToDate([]byte(c.text), f)
+		require.NoError(t, err)
+		require.Equal(t, c.want != "", ok, "%+v", c)
+		if ok {
+			require.Equal(t, c.want, at.Format("2006-01-02 15:04:05.999999"))
+		}
+	}
+	f, _ := ParseDateFormat("%Y-%m-%d")
+	_, _, err := StrToDate([]byte("2024"), f)
+	require.ErrorIs(t, err, ErrIncompleteDate)
+	for _, format := range []string{"%", "%j", "%U %Y"} {
+		_, ok := ParseDateFormat(format)
+		require.False(t, ok)
+	}
+}
+
+func FuzzStrToDate(f *testing.F) {
+	f.Add("2024-01-02 03:04:05", "%Y-%m-%d %H:%i:%s")
+	f.Add("Jan 5 PM", "%b %e %p")
+	f.Add("%", "%%")
+	f.Fuzz(func(t *testing.T, text, format string) {
+		if d, ok := ParseDateFormat(format); ok {
+			_, _, _ = StrToDate([]byte(text), d)
+		}
+		_, _, _ = Moment([]byte(text))
+	})
+}
+
 func TestJSON(t *testing.T) {
 	doc := `{"a": {"b": [1, "x,]", {"c": null}]}, "q\"k": "é\n\u00e9", "z": 1.50}`
 	for path, want := range map[string]string{

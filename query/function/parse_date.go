@@ -8,7 +8,7 @@ import (
 )
 
 // ErrIncompleteDate tells a date without a year, month or day, which MySQL makes NULL or a partial date by its sql_mode.
-var ErrIncompleteDate = errors.New("This version of Tidemark doesn't yet support 'STR_TO_DATE of an incomplete date'")
+var ErrIncompleteDate = errors.New("STR_TO_DATE of an incomplete date is not supported yet")
 
 // DateFormat is a format of STR_TO_DATE whose specifiers are all known here. HasDate and HasTime tell what it reads.
 type DateFormat struct {
@@ -175,4 +175,28 @@ func (r *dateReader) time(f DateFormat) (at time.Time, ok bool, err error) {
 	}
 	at = time.Date(y, time.Month(m), d, r.hour, r.minute, r.second, r.micros*1000, time.UTC)
 	return at, at.Day() == d, nil
+}
+
+// ErrUnclearDate tells a text that MySQL may read as a date, but not in a form that is known here.
+var ErrUnclearDate = errors.New("reading this text as a date is not supported yet")
+
+// maxFraction is the number of digits of a second's fraction that MySQL keeps; it rounds more.
+const maxFraction = 6
+
+// Moment reads a text as a date, with or without a time of day, in the forms YYYY-MM-DD and YYYY-MM-DD HH:MM:SS[.f]. ok is
+// false for a text without a digit at its start, which MySQL makes NULL.
+func Moment(text []byte) (at time.Time, ok bool, err error) {
+	s := strings.TrimSpace(string(text))
+	if s == "" || s[0] >= 'A' && s[0] <= 'z' {
+		return at, false, nil
+	}
+	if _, fraction, found := strings.Cut(s, "."); found && len(fraction) > maxFraction {
+		return at, false, ErrUnclearDate
+	}
+	for _, layout := range []string{"2006-1-2", "2006-1-2 15:4:5", "2006-1-2T15:4:5"} {
+		if at, err := time.Parse(layout, s); err == nil && at.Year() > 0 {
+			return at, true, nil
+		}
+	}
+	return at, false, ErrUnclearDate
 }

@@ -197,7 +197,12 @@ func (t *translator) temporal(x expr) (expr, error) {
 		}
 		return temporalLiteral(v)
 	}
-	return x, unsupported("text or a number that is no constant as a date")
+	if x.lit == nil && x.typ.isText() && !x.mixed && !x.typ.isEnum() && !x.typ.isSet() {
+		ty := datetimeType(6)
+		ty.Nullable = true
+		return expr{sql: "tm_moment(" + x.sql + ")", typ: ty, phys: phys{k: physTimestamp}}, nil
+	}
+	return x, unsupported("a number or a byte string as a date")
 }
 
 // convertUsing translates CONVERT(x USING charset).

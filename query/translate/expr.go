@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,8 +54,8 @@ func (t *translator) expr(e *env, node ast.ExprNode) (expr, error) {
 
 // placed tells a refusal where in the text its expression stands.
 func placed(err error, node ast.ExprNode) error {
-	u, ok := err.(*Unsupported)
-	if ok && u.Position < 0 && node.OriginTextPosition() > 0 {
+	var u *Unsupported
+	if errors.As(err, &u) && u.Position < 0 && node.OriginTextPosition() > 0 {
 		u.Position = node.OriginTextPosition()
 	}
 	return err

@@ -130,7 +130,7 @@ func (t *translator) raggedText(ty Type, conds []string, results []expr) string 
 }
 
 // unprintable stands where the digits that MySQL prints depend on how it runs the query.
-const unprintable = "error('This version of Tidemark does not support printing IF or CASE over numbers of different scales here')"
+const unprintable = "error('printing IF or CASE over numbers of different scales here is not supported yet')"
 
 func mixedKinds(ty Type, xs []expr) bool {
 	for i := range xs {

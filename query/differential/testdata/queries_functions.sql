@@ -76,3 +76,5 @@ SELECT customer_id, MAX(total) - AVG(total), STDDEV(total) FROM orders GROUP BY 
 SELECT category, price, price - LAG(price) OVER (PARTITION BY category ORDER BY price, id) d FROM products ORDER BY category, price, id;
 SELECT id, CASE WHEN total > 1000 THEN total * 0.9 WHEN total > 500 THEN total * 0.95 ELSE total END discounted FROM orders ORDER BY id;
 SELECT SUM(IF(total > 1000, total * 0.9, total)) FROM orders;
+SELECT CAST(name AS DATE), YEAR(name) FROM tree ORDER BY id;
+SELECT id, CAST(CONCAT('2024-', id, '-05') AS DATE), MONTH(CONCAT('2024-', id, '-05 01:02:03')), DATEDIFF(CONCAT('2024-', id, '-05'), '2024-01-01') FROM tree ORDER BY id;

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -358,6 +359,8 @@ func TestEveryTypeByteForByte(t *testing.T) {
 	script(t, source.Login, db, after)
 	allLive(t, tm.CatchUp(source, db))
 	t.Run("stream", func(t *testing.T) { tidemarktest.SameTables(t, source.Login, tm.Login, db, tables(cases)...) })
+	t.Run("binary protocol", func(t *testing.T) { samePrepared(t, source, tm, db, tables(cases)) })
+	t.Run("metadata", func(t *testing.T) { sameMetadata(t, source.Login, tm.Login, db, tables(cases)) })
 	t.Run("show create table", func(t *testing.T) { sameDefinitions(t, source.Login, tm.Login, db, tables(cases)...) })
 	verifyEqual(t, tm, db)
 	tm.VerifyStore()
@@ -447,6 +450,60 @@ func sameDefinitions(t *testing.T, source, tm mysqltest.Login, db string, names 
 			if unknowable.ReplaceAllString(want, "") != unknowable.ReplaceAllString(got, "") {
 				t.Errorf("%s\nsource: %s\nhere:   %s", query, want, got)
 			}
+		}
+	}
+}
+
+// samePrepared compares what prepared statements give, which comes in the binary protocol.
+func samePrepared(t *testing.T, source *mysqltest.Server, tm *tidemarktest.Server, db string, names []string) {
+	t.Helper()
+	from, here := source.DB(t, db), tm.DB(db)
+	for _, name := range names {
+		query := "SELECT * FROM `" + name + "` WHERE id >= ? ORDER BY id"
+		want, got := prepared(t, from, query), prepared(t, here, query)
+		for i := range max(len(want), len(got)) {
+			if i >= len(want) || i >= len(got) || want[i] != got[i] {
+				t.Errorf("%s: row %d differs: source %.300q, here %.300q", name, i, want[min(i, len(want)-1)], got[min(i, len(got)-1)])
+				break
+			}
+		}
+	}
+}
+
+// prepared gives the rows in Go's own notation, which shows the types that the driver chose.
+func prepared(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query, 0)
+	if err != nil {
+		t.Fatalf("%v\nin: %s", err, query)
+	}
+	defer rows.Close()
+	out := []string{"no rows"}
+	for rows.Next() {
+		var id int64
+		var v any
+		if err := rows.Scan(&id, &v); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprintf("%d %T %v", id, v, v))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sameMetadata compares what clients are told of the columns.
+func sameMetadata(t *testing.T, source, tm mysqltest.Login, db string, names []string) {
+	t.Helper()
+	for _, name := range names {
+		ask := func(s mysqltest.Login) string {
+			out, err := s.Client(t.Context(), nil, "--column-type-info", "-e", "SELECT * FROM `"+name+"` LIMIT 0", db)
+			must(t, err)
+			return string(out)
+		}
+		if want, got := ask(source), ask(tm); want != got {
+			t.Errorf("%s: the columns are announced differently:\nsource: %s\nhere: %s", name, want, got)
 		}
 	}
 }

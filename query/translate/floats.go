@@ -1,8 +1,11 @@
 package translate
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// floatFunctions are the functions that compute in DOUBLE. %s is the argument; where it is outside of the function's
+// floatFunctions are the functions that compute in DOUBLE. In their texts %s is the argument; where it is outside of the function's
 // domain MySQL gives NULL.
 func floatFunctions() map[string]builtin {
 	m := map[string]builtin{"log": {1, 2, fnLog}, "atan": {1, 2, fnAtan}, "atan2": {2, 2, fnAtan}}
@@ -12,7 +15,7 @@ func floatFunctions() map[string]builtin {
 		"asin": "asin(CASE WHEN %[1]s BETWEEN -1 AND 1 THEN %[1]s END)", "acos": "acos(CASE WHEN %[1]s BETWEEN -1 AND 1 THEN %[1]s END)",
 		"radians": "(%s * (3.141592653589793::DOUBLE / 180))", "degrees": "(%s * (180 / 3.141592653589793::DOUBLE))",
 	} {
-		m[name] = builtin{1, 1, fnFloat(sql)}
+		m[name] = builtin{1, 1, fnFloat(strings.ToUpper(name), sql)}
 	}
 	return m
 }
@@ -23,9 +26,9 @@ func floatResult(sql string) expr {
 	return expr{sql: sql, typ: ty, phys: phys{k: physDouble}, overflows: true}
 }
 
-func fnFloat(sql string) builder {
+func fnFloat(name, sql string) builder {
 	return func(t *translator, e *env, args []expr) (expr, error) {
-		x, err := t.oneNumber("this function", args[0])
+		x, err := t.oneNumber(name, args[0])
 		if err != nil {
 			return x, err
 		}

@@ -87,12 +87,7 @@ func (v *view) tables(database string) ([]Table, error) {
 func virtualTables(database string, makers map[string]func() *result.Table) ([]Table, error) {
 	var out []Table
 	for _, name := range slices.Sorted(maps.Keys(makers)) {
-		def := &schema.Table{Database: database, Name: name, Version: 1, Charset: "utf8mb3", Collation: "utf8mb3_general_ci"}
-		for i, f := range makers[name]().Fields() {
-			c := columnOf(&f)
-			c.ID = uint32(i + 1)
-			def.Columns = append(def.Columns, c)
-		}
+		def := definitionOf(database, name, makers[name]().Fields())
 		out = append(out, Table{Database: database, Def: def, View: true})
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
 	"github.com/tidemarkdb/tidemark/integration/tidemarktest"
@@ -112,15 +113,30 @@ func TestLargeTransaction(t *testing.T) {
 	tm := tidemarktest.Start(t, tidemarktest.Options{Args: []string{"--memory", "512MiB"}})
 	tm.Create(source.Login, db)
 	before := peak(t, tm.PID())
-	script(t, source.Login, db, `SET SESSION cte_max_recursion_depth=1000000;
-		BEGIN; INSERT INTO wide WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 100000) SELECT i, REPEAT(SHA2(i, 256), 12), i FROM n;
-		UPDATE wide SET n=n+1 WHERE id % 2 = 0; DELETE FROM wide WHERE id % 5 = 0; COMMIT;`)
-	allLive(t, tm.CatchUp(source, db))
+	fill := func(from, to int) string {
+		return fmt.Sprintf(`SET SESSION cte_max_recursion_depth=1000000;
+			BEGIN; INSERT INTO wide WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i+1 FROM n WHERE i < %d) SELECT i, REPEAT(SHA2(i, 256), 12), i FROM n;
+			UPDATE wide SET n=n+1 WHERE id %% 2 = 0 AND id >= %d; DELETE FROM wide WHERE id %% 5 = 0 AND id >= %d; COMMIT;`, from, to, from, from)
+	}
+	script(t, source.Login, db, fill(1, 100_000))
+	tm.CatchUp(source, db)
+	script(t, source.Login, db, "SET SESSION binlog_transaction_compression=ON; "+fill(200_001, 300_000))
+	tm.CatchUp(source, db)
 	after := peak(t, tm.PID())
-	t.Logf("peak memory %d MiB before, %d MiB after a transaction of some 160 MB", before, after)
+	t.Logf("peak memory %d MiB before, %d MiB after two transactions of some 160 MB", before, after)
 	if after > 1024 {
 		t.Errorf("the peak memory is %d MiB", after)
 	}
+	script(t, source.Login, db, fill(400_001, 500_000))
+	for range 3 { // in the middle of it, or close to that
+		time.Sleep(400 * time.Millisecond)
+		tm.Kill()
+		tm.Start()
+		if n := value(t, tm.Login, "SELECT COUNT(*) FROM `%s`.wide WHERE id > 400000", db); n != "0" && n != "80000" {
+			t.Errorf("a query sees %s rows of a transaction of 80000", n)
+		}
+	}
+	allLive(t, tm.CatchUp(source, db))
 	tidemarktest.Same(t, source.Login, tm.Login, db, tidemarktest.Query{Name: "sums", Text: "SELECT COUNT(*), SUM(n), MIN(t), MAX(t) FROM wide"})
 	verifyEqual(t, tm, db)
 	tm.VerifyStore()

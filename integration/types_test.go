@@ -498,7 +498,7 @@ func sameMetadata(t *testing.T, source, tm mysqltest.Login, db string, names []s
 	t.Helper()
 	for _, name := range names {
 		ask := func(s mysqltest.Login) string {
-			out, err := s.Client(t.Context(), nil, "--column-type-info", "-e", "SELECT * FROM `"+name+"` LIMIT 0", db)
+			out, err := s.Client(t.Context(), nil, "--table", "--column-type-info", "-e", "SELECT * FROM `"+name+"` LIMIT 0", db)
 			must(t, err)
 			return string(out)
 		}

@@ -213,6 +213,9 @@ func (x expr) compareKey(c *Collation, order bool) (string, error) {
 	if x.lit != nil && c.Binary && c.PadSpace && !order && c.known {
 		return quoteText(strings.TrimRight(x.lit.Text, " ")), nil
 	}
+	if !order {
+		return x.equalKey(c)
+	}
 	return collationKey(x.sql, c, order)
 }
 

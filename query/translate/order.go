@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+
+	"github.com/tidemarkdb/tidemark/schema"
 )
 
 // orderItem is one key of an ORDER BY: the text to sort by, and the number of the select item it is, from 1; 0: none.
@@ -180,10 +182,19 @@ func (x expr) groupSQL() (key string, plain bool, err error) {
 	case x.typ.isEnum() || x.typ.isSet():
 		return x.sql, true, nil
 	case x.typ.isText():
-		key, err = collationKey(x.sql, x.typ.Collation, false)
+		key, err = x.equalKey(x.typ.Collation)
 		return key, key == x.sql, err
 	}
 	return x.sql, true, nil
+}
+
+// equalKey gives the text that is the same by bytes for texts that are equal by collation c. The values of a CHAR column
+// have no spaces at their end: MySQL takes them away whenever it reads one.
+func (x expr) equalKey(c *Collation) (string, error) {
+	if c.known && c.Binary && x.col != nil && x.col.def != nil && x.col.def.Type == schema.Char && x.sql == x.col.sql {
+		return x.sql, nil
+	}
+	return collationKey(x.sql, c, false)
 }
 
 // collationKey gives the text of a value that compares by bytes as the string compares by its collation. order tells

@@ -424,3 +424,5 @@ INSERT INTO times VALUES
 INSERT INTO zeros VALUES (1,'0000-00-00','0000-00-00 00:00:00',1), (2,'2024-00-00','2024-02-00 01:02:03',2), (3,'2024-05-06','2024-05-06 07:08:09',3), (4,NULL,NULL,4);
 INSERT INTO tree VALUES (1,NULL,'root'),(2,1,'left'),(3,1,'right'),(4,2,'leaf'),(5,4,'deep'),(6,3,'leaf');
 SET sql_mode = DEFAULT;
+
+INSERT INTO fixed VALUES (1, 'a', 'a', 'a'), (2, 'a  ', 'a  ', 'a  '), (3, 'A', 'A', 'A '), (4, ' a', ' a', ' a'), (5, '', '', ''), (6, '  ', '  ', '  '), (7, NULL, NULL, NULL), (8, 'a\t', 'a\t', 'a\t'), (9, 'é', 'é', 'é '), (10, 'ab', 'ab', 'ab');

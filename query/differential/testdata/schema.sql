@@ -70,3 +70,7 @@ CREATE TABLE tree (
   id INT NOT NULL PRIMARY KEY,
   parent INT, name VARCHAR(20) NOT NULL
 );
+
+CREATE TABLE fixed (
+  id INT NOT NULL PRIMARY KEY, c CHAR(4) COLLATE utf8mb4_bin, d CHAR(4) CHARACTER SET latin1 COLLATE latin1_bin, v VARCHAR(6) COLLATE utf8mb4_bin
+);

@@ -1,0 +1,21 @@
+-- CHAR under collations that compare by bytes and pad with spaces: its values have none at their end.
+SELECT c, COUNT(*), MIN(id) FROM fixed GROUP BY c ORDER BY c;
+SELECT d, COUNT(*), MIN(id) FROM fixed GROUP BY d ORDER BY MIN(id);
+SELECT COUNT(*), MIN(id) FROM fixed GROUP BY v ORDER BY MIN(id);
+SELECT DISTINCT c FROM fixed ORDER BY c;
+SELECT DISTINCT c, d FROM fixed ORDER BY 1, 2;
+SELECT id FROM fixed WHERE c = 'a   ' ORDER BY id;
+SELECT id FROM fixed WHERE 'a' = d ORDER BY id;
+SELECT id FROM fixed WHERE c = '' ORDER BY id;
+SELECT id FROM fixed WHERE c IN ('a ', 'A', ' a') ORDER BY id;
+SELECT id FROM fixed WHERE c <=> v ORDER BY id;
+SELECT a.id, b.id FROM fixed AS a JOIN fixed AS b ON a.c = b.v ORDER BY 1, 2;
+SELECT a.id, b.id FROM fixed AS a LEFT JOIN fixed AS b ON a.c = b.c AND a.id < b.id ORDER BY 1, 2;
+SELECT a.id, x.c FROM fixed AS a JOIN (SELECT CONCAT(c, ' ') AS c FROM fixed) AS x ON a.c = x.c ORDER BY 1, 2;
+SELECT id FROM fixed WHERE CONCAT(c, ' ') = c ORDER BY id;
+SELECT COUNT(DISTINCT c), COUNT(DISTINCT v) FROM fixed;
+SELECT c, COUNT(*) FROM fixed GROUP BY c HAVING c >= 'a' ORDER BY c DESC;
+SELECT c, LENGTH(c) FROM fixed WHERE c IS NOT NULL GROUP BY c ORDER BY c;
+SELECT c, ROW_NUMBER() OVER (PARTITION BY c ORDER BY id) FROM fixed ORDER BY id;
+SELECT c FROM fixed UNION SELECT d FROM fixed WHERE id < 4 ORDER BY 1;
+SELECT MAX(id) FROM fixed GROUP BY c WITH ROLLUP;

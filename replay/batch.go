@@ -107,7 +107,7 @@ func (b *batch) add(ctx context.Context, tx *binlog.Transaction) error {
 func (b *batch) checkNew(tx *binlog.Transaction) error {
 	p := &b.cat.State.Point
 	again := p.Set.Has(tx.GTID)
-	if tx.GTID.IsZero() && tx.Kind != binlog.Progress {
+	if (tx.GTID.IsZero() || b.r.cfg.ByPosition) && tx.Kind != binlog.Progress {
 		again = p.Position.SameSeries(tx.Start) && tx.Start.Compare(p.Position) < 0
 	}
 	if again {
@@ -118,7 +118,9 @@ func (b *batch) checkNew(tx *binlog.Transaction) error {
 
 func (b *batch) advance(tx *binlog.Transaction) {
 	p := &b.cat.State.Point
-	p.Set = p.Set.Add(tx.GTID)
+	if !b.r.cfg.ByPosition {
+		p.Set = p.Set.Add(tx.GTID)
+	}
 	p.Position = tx.End
 	if tx.Kind != binlog.Progress {
 		b.cat.State.Last = tx.Identity()

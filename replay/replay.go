@@ -19,6 +19,9 @@ type Config struct {
 	Filter Filter
 	// Server is what DDL depends on.
 	Server ddl.Server
+	// ByPosition tells that file and position alone say where the database stands, and no set of GTIDs: the source had
+	// none when the copy was made. GTIDs that it may have by now do not count, since those before them are not known.
+	ByPosition bool
 	// Budget is the memory of decoded rows, in bytes, beyond which they go to the target before the commit is complete;
 	// 0: 64 MiB.
 	Budget int

@@ -23,6 +23,9 @@ type config struct {
 	ServerID uint32
 	// Stopped tells that the database was stopped by SYSTEM STOP and stays so over restarts.
 	Stopped bool `json:",omitempty"`
+	// ByPosition tells that the database is followed by file and position, because the source had no GTIDs when it was
+	// copied. It stays so: which GTIDs are in the copy is not known, even if the source has some by now.
+	ByPosition bool `json:",omitempty"`
 	// TimeZone is the source's own, as it was when we last connected.
 	TimeZone string `json:",omitempty"`
 }

@@ -26,7 +26,7 @@ func (d *database) firstCopy(ctx context.Context) error {
 		d.note(ctx, "warning", w)
 	}
 	charset := defaults{plan.Catalog.Charset, plan.Catalog.Collation}
-	c := &copySink{ctx: ctx, d: d, loads: map[string]*storage.Load{}, defaults: charset}
+	c := &copySink{ctx: ctx, d: d, loads: map[string]*storage.Load{}, defaults: charset, byPosition: !plan.GTIDs}
 	defer c.abort()
 	d.setCopy(&CopyProgress{TotalTables: len(plan.Catalog.Tables)})
 	result, err := snapshot.Run(ctx, snapshot.Config{Source: d.wire(), Plan: plan, Readers: d.m.opt.Readers, Logger: d.m.log, Waiting: d.waiting, Progress: d.copied}, c)
@@ -82,6 +82,8 @@ type copySink struct {
 	d        *database
 	cut      snapshot.Cut
 	defaults defaults
+	// byPosition tells that the source has no GTIDs.
+	byPosition bool
 
 	mu    sync.Mutex
 	loads map[string]*storage.Load
@@ -164,8 +166,21 @@ func (c *copySink) finish() error {
 			return err
 		}
 	}
-	err := c.d.commit(c.ctx, c.swap)
-	c.done = err == nil
+	c.d.changes.Lock()
+	defer c.d.changes.Unlock()
+	next := c.d.config()
+	next.ByPosition = c.byPosition
+	encoded, err := next.encode()
+	if err != nil {
+		return err
+	}
+	err = c.d.commit(c.ctx, func(txn *storage.Txn) error {
+		txn.SetConfig(encoded)
+		return c.swap(txn)
+	})
+	if c.done = err == nil; c.done {
+		c.d.setConfig(&next)
+	}
 	return err
 }
 

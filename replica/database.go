@@ -29,6 +29,7 @@ type database struct {
 	id  storage.DatabaseID
 	log *slog.Logger
 
+	changes sync.Mutex // one change of the configuration at a time; taken before mu
 	mu      sync.Mutex
 	cfg     *config
 	state   State
@@ -54,6 +55,12 @@ func (d *database) serverID() uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.cfg.ServerID
+}
+
+func (d *database) byPosition() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.ByPosition
 }
 
 func (d *database) wire() wire.Config {

@@ -429,3 +429,28 @@ func TestRowsDirectlyBehindDefinitions(t *testing.T) {
 	f.caughtUp()
 	f.equal("b", "n0", "n24")
 }
+
+// A database that was copied without GTIDs is followed by file and position for ever: which GTIDs the copy holds is not
+// known, so a set that begins later would ask the source for what is applied already.
+func TestGTIDsTurnedOn(t *testing.T) {
+	f := own(t, "--gtid-mode=OFF", "--enforce-gtid-consistency=ON")
+	f.exec("INSERT INTO a VALUES (3, 'three')")
+	f.caughtUp()
+	f.exec("SET GLOBAL gtid_mode = OFF_PERMISSIVE", "SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET GLOBAL gtid_mode = ON", "INSERT INTO a VALUES (4, 'four')")
+	f.caughtUp()
+	f.restart()
+	f.exec("INSERT INTO a VALUES (5, 'five')", "UPDATE a SET v = 'x' WHERE id = 4")
+	f.caughtUp()
+	f.equal("a")
+	require.Empty(t, f.status().GTIDSet)
+	require.Equal(t, "live", f.table("a").State)
+}
+
+// The other way round there is no telling any more what a set of GTIDs leaves out.
+func TestGTIDsTurnedOff(t *testing.T) {
+	f := own(t)
+	require.NoError(t, f.manager.Stop(t.Context(), "shop"))
+	f.exec("SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET GLOBAL gtid_mode = OFF_PERMISSIVE", "SET GLOBAL gtid_mode = OFF", "INSERT INTO a VALUES (4, 'four')")
+	require.NoError(t, f.manager.Start(t.Context(), "shop"))
+	require.Contains(t, f.failed(), "gtid_mode")
+}

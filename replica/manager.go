@@ -226,9 +226,9 @@ func (m *Manager) change(_ context.Context, name string, do func(*database) erro
 
 // update changes the durable configuration.
 func (d *database) update(ctx context.Context, edit func(*config) error) error {
-	d.mu.Lock()
-	next := *d.cfg
-	d.mu.Unlock()
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	next := d.config()
 	if err := edit(&next); err != nil {
 		return err
 	}
@@ -239,10 +239,20 @@ func (d *database) update(ctx context.Context, edit func(*config) error) error {
 	if err := d.m.store.UpdateConfig(ctx, d.id, encoded); err != nil {
 		return err
 	}
+	d.setConfig(&next)
+	return nil
+}
+
+func (d *database) config() config {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cfg = &next
-	return nil
+	return *d.cfg
+}
+
+func (d *database) setConfig(c *config) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cfg = c
 }
 
 // Drop takes a database away with all its tables. ErrNotFound when there is none, unless ifExists.

@@ -43,7 +43,7 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 		return err
 	}
 	defer func() { _ = stream.Close() }() // only read from
-	r := replay.New(replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), Quarantined: d.quarantined},
+	r := replay.New(replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), ByPosition: d.byPosition(), Quarantined: d.quarantined},
 		&rows{store: d.m.store, db: d.id, ids: ids}, state)
 	if err := d.connected(ctx, source); err != nil {
 		return err
@@ -101,7 +101,7 @@ func systemZone(name string) *time.Location {
 func (d *database) streamConfig(source *compat.Source, state replay.State) binlog.Config {
 	spec := d.spec()
 	cfg := binlog.Config{Host: spec.Host, Port: uint16(spec.Port), User: spec.User, Password: spec.Password, ServerID: d.serverID(),
-		AutoPosition: source.GTIDs(), Start: state.Point, SpillDir: d.m.opt.SpillDir, Follow: d.follows(source)}
+		AutoPosition: !d.byPosition(), Start: state.Point, SpillDir: d.m.opt.SpillDir, Follow: d.follows(source)}
 	if cfg.AutoPosition && !state.Last.IsZero() && state.Last.Source != source.UUID {
 		cfg.Start.Position = gtid.Position{} // of another server
 	}

@@ -152,6 +152,7 @@ func (t *Txn) arrange(tt *txnTable, c *Changes) (puts *column.Batch, expect []Ex
 	if puts.Keys.Len() != puts.Rows() {
 		return nil, nil, false, fmt.Errorf("%d keys for %d rows", puts.Keys.Len(), puts.Rows())
 	}
+	checkRows(puts)
 	opt := &t.s.opt
 	many := tt.rows.rows+puts.Rows() > 2*opt.SegmentRows
 	if puts.Rows() <= opt.SegmentRows && !many && batchBytes(puts) <= opt.SegmentBytes {
@@ -273,9 +274,17 @@ func (t *Txn) addSegment(tt *txnTable, h home, puts *column.Batch) {
 	seg := &newSegment{segmentState: newSegmentState(h, puts)}
 	tt.rows.segments = append(tt.rows.segments, seg)
 	t.jobs.run(func() (err error) {
-		seg.encoded, err = part.EncodeSegment(puts)
+		seg.encoded, err = encodeSegment(puts)
 		return err
 	})
+}
+
+func encodeSegment(rows *column.Batch) ([]byte, error) {
+	encoded, err := part.EncodeSegment(rows)
+	if err == nil {
+		checkStored(rows, encoded)
+	}
+	return encoded, err
 }
 
 func (t *Txn) addPart(tt *txnTable, h home, puts *column.Batch) error {

@@ -73,6 +73,7 @@ func (c *commitment) kill(t *tableState, id HomeID, rows []uint32) error {
 	if int(rows[len(rows)-1]) >= h.dead.rows {
 		return damaged("key index", fmt.Sprintf("it names row %d of home %d, which has %d", rows[len(rows)-1], id, h.dead.rows))
 	}
+	checkAlive(h, c.ed.next.seq-1, rows)
 	if err := c.putDead(h, rows); err != nil {
 		return err
 	}

@@ -126,6 +126,7 @@ func (d *deadRows) release(f *flatSet) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f.refs--
+	checkHeld("a set of dead rows", f.refs)
 }
 
 // since lists the rows that died after seq. The deltas must still be there: the caller holds a version at seq.

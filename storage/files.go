@@ -52,11 +52,16 @@ func replaceFile(fsys vfs.FS, dir, name string, content []byte) error {
 	if err != nil {
 		return diskError(err)
 	}
-	_, err = f.Write(content)
-	err = firstError(err, f.Sync())
-	err = firstError(err, f.Close())
-	err = firstError(err, fsys.Rename(temporary, final))
-	return diskError(firstError(err, syncDir(fsys, dir)))
+	if _, err = f.Write(content); err == nil {
+		err = f.Sync()
+	}
+	if err = firstError(err, f.Close()); err == nil {
+		err = fsys.Rename(temporary, final)
+	}
+	if err == nil {
+		err = syncDir(fsys, dir)
+	}
+	return diskError(err)
 }
 
 func syncDir(fsys vfs.FS, dir string) error {
@@ -68,15 +73,13 @@ func syncDir(fsys vfs.FS, dir string) error {
 	return firstError(err, d.Close())
 }
 
-// makeDirs creates a directory below root and syncs every directory on the way, so that it is there after a crash.
+// makeDirs creates a directory below root and syncs every directory on the way, so that it is there after a crash. One that
+// is there already may have been made just before a kill, so its name is synced as well.
 func makeDirs(fsys vfs.FS, perm fs.FileMode, root string, below ...string) (string, error) {
 	dir := root
 	for _, name := range below {
 		parent := dir
 		dir = fsys.PathJoin(dir, name)
-		if _, err := fsys.Stat(dir); err == nil {
-			continue
-		}
 		if err := fsys.MkdirAll(dir, perm); err != nil {
 			return "", diskError(err)
 		}
@@ -200,11 +203,14 @@ func (s *Store) newPartPath(db DatabaseID, dbName string, table TableID, tableNa
 	dbDir, tableDir := safeName(uint64(db), dbName), safeName(uint64(table), tableName)
 	s.dirMu.Lock()
 	defer s.dirMu.Unlock()
-	if _, err := makeDirs(s.fs, openDir, s.dir, partsName, dbDir, tableDir); err != nil {
-		return "", fmt.Errorf("creating the directory of table %s.%s: %w", dbName, tableName, err)
+	dir := s.fs.PathJoin(partsName, dbDir, tableDir)
+	if !s.madeDirs[dir] {
+		if _, err := makeDirs(s.fs, openDir, s.dir, partsName, dbDir, tableDir); err != nil {
+			return "", fmt.Errorf("creating the directory of table %s.%s: %w", dbName, tableName, err)
+		}
+		s.madeDirs[dir] = true
 	}
-	name := fmt.Sprintf("%d-%s.parquet", id, hex.EncodeToString(salt[:]))
-	return s.fs.PathJoin(partsName, dbDir, tableDir, name), nil
+	return s.fs.PathJoin(dir, fmt.Sprintf("%d-%s.parquet", id, hex.EncodeToString(salt[:]))), nil
 }
 
 // path gives the full path of a file of the store.
@@ -214,7 +220,7 @@ func (s *Store) path(relative string) string { return s.fs.PathJoin(s.dir, relat
 // commit is durable, and so which files it names. The next open knows.
 func (s *Store) removeFile(path string) error {
 	if s.Failed() != nil {
-		return nil
+		return nil //nolint:nilerr // the next open removes it
 	}
 	if err := s.fs.Remove(path); err != nil && !isNotExist(err) {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/tidemarkdb/tidemark/column"
-	"github.com/tidemarkdb/tidemark/storage/part"
 )
 
 // flushLoad says how far the segments of a table are towards the bounds at which they are flushed; 1 is there.
@@ -127,7 +126,7 @@ func (r *relocation) writeFlush(ctx context.Context, rows *column.Batch, asPart 
 	h := home{id: HomeID(id), dead: &deadRows{rows: rows.Rows()}}
 	if !asPart && rows.Rows() < r.s.opt.PartMinRows && batchBytes(rows) < r.s.opt.SegmentBytes {
 		r.segment = &newSegment{segmentState: newSegmentState(h, rows)}
-		r.segment.encoded, err = part.EncodeSegment(rows)
+		r.segment.encoded, err = encodeSegment(rows)
 		return err
 	}
 	path, err := r.newPart(h)

@@ -85,27 +85,25 @@ func (x *index) lookup(ctx context.Context, r pebble.Reader, keys *column.Keys, 
 
 func (x *index) lookupRun(ctx context.Context, r pebble.Reader, keys *column.Keys, order []int32, out []found) error {
 	c := newCursor(r, x)
+	err := c.findAll(ctx, keys, order, out)
+	return firstError(err, c.close())
+}
+
+func (c *cursor) findAll(ctx context.Context, keys *column.Keys, order []int32, out []found) error {
 	g := gap{c: c, every: minGapEvery}
 	for i, n := range order {
 		if i%1024 == 0 && ctx.Err() != nil {
-			c.close()
 			return ctx.Err()
 		}
 		absent, err := g.has(keys.At(int(n)))
-		if absent {
-			continue
-		}
-		var loc found
-		if err == nil {
-			loc, err = c.find(keys.At(int(n)))
+		if err == nil && !absent {
+			out[n], err = c.find(keys.At(int(n)))
 		}
 		if err != nil {
-			c.close()
 			return err
 		}
-		out[n] = loc
 	}
-	return c.close()
+	return nil
 }
 
 // cursor finds keys one after the other, fastest in ascending order.
@@ -115,7 +113,6 @@ type cursor struct {
 	layers []seeker
 	base   seeker
 	remaps map[LayerID]*seeker
-	err    error
 }
 
 // gap knows a range in which the index has no key. New rows mostly have keys behind all others, or between two neighbours;

@@ -75,6 +75,7 @@ func (w *LoadWriter) Add(ctx context.Context, b *column.Batch) error {
 	if b.Rows() == 0 {
 		return nil
 	}
+	checkRows(b)
 	w.batches = append(w.batches, b)
 	w.rows += b.Rows()
 	w.bytes += batchBytes(b)
@@ -294,6 +295,9 @@ func (l *Load) joinInto(ctx context.Context, out *sortedFile, files []*sortedFil
 	for _, f := range files {
 		r, err := l.s.fs.Open(f.path)
 		if err != nil {
+			for _, opened := range readers {
+				_ = opened[0].Close()
+			}
 			return err
 		}
 		readers = append(readers, []sstable.ReadableFile{r})

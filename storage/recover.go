@@ -310,33 +310,46 @@ func (r *recovery) removeOrphans() error {
 	}))
 }
 
-// walkParts calls fn for each file below the parts directory.
+// walkParts calls fn for each part's file below the parts directory. What others put there is left alone.
 func (s *Store) walkParts(fn func(relative string) error) error {
-	databases, err := s.fs.List(s.path(partsName))
+	databases, err := s.list(partsName)
 	if err != nil {
 		return err
 	}
 	for _, db := range databases {
-		tables, err := s.fs.List(s.path(s.fs.PathJoin(partsName, db)))
+		tables, err := s.list(db)
 		if err != nil {
 			return err
 		}
 		for _, table := range tables {
-			files, err := s.fs.List(s.path(s.fs.PathJoin(partsName, db, table)))
+			files, err := s.list(table)
 			if err != nil {
 				return err
 			}
-			for _, name := range files {
-				if !strings.HasSuffix(name, ".parquet") {
-					continue // not ours
+			for _, path := range files {
+				if !strings.HasSuffix(path, ".parquet") {
+					continue
 				}
-				if err := fn(s.fs.PathJoin(partsName, db, table, name)); err != nil {
+				if err := fn(path); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// list gives the relative paths of what is in a directory; nothing when it is a file.
+func (s *Store) list(relative string) ([]string, error) {
+	info, err := s.fs.Stat(s.path(relative))
+	if err != nil || !info.IsDir() {
+		return nil, err
+	}
+	names, err := s.fs.List(s.path(relative))
+	for i := range names {
+		names[i] = s.fs.PathJoin(relative, names[i])
+	}
+	return names, err
 }
 
 // removeLayers removes index entries of generations and layers that no record names.

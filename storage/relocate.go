@@ -194,6 +194,7 @@ func (r *relocation) died() []uint32 {
 		}
 	}
 	slices.Sort(died)
+	checkMoved(r.table.rec.Def.FullName(), died)
 	return died
 }
 

@@ -41,6 +41,7 @@ type Store struct {
 	lastID       uint64
 	reservedID   uint64
 	dirMu        sync.Mutex
+	madeDirs     map[string]bool // directories of parts whose names are durable
 	lockMu       sync.Mutex
 	tableLocks   map[TableID]*sync.Mutex
 	databaseLock map[DatabaseID]*sync.Mutex
@@ -65,7 +66,7 @@ func Open(dir string, opt Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		dir: dir, fs: opt.FS, opt: opt, lock: lock, pins: map[CommitSeq]int{},
+		dir: dir, fs: opt.FS, opt: opt, lock: lock, pins: map[CommitSeq]int{}, madeDirs: map[string]bool{},
 		tableLocks: map[TableID]*sync.Mutex{}, databaseLock: map[DatabaseID]*sync.Mutex{},
 	}
 	if err := s.open(); err != nil {
@@ -272,7 +273,9 @@ func (s *Store) pinHead() *state {
 func (s *Store) unpin(seq CommitSeq) {
 	s.pinMu.Lock()
 	defer s.pinMu.Unlock()
-	if s.pins[seq]--; s.pins[seq] == 0 {
+	s.pins[seq]--
+	checkHeld("a commit", s.pins[seq])
+	if s.pins[seq] == 0 {
 		delete(s.pins, seq)
 	}
 }

@@ -135,9 +135,8 @@ func (v *verifier) table(ctx context.Context, t *tableState) error {
 func (v *verifier) addCheck(checks map[HomeID]*homeCheck, h *home) {
 	c := &homeCheck{home: h, keys: make([]uint64, h.dead.rows)}
 	if set := h.dead.at(v.st.seq); set != nil {
-		c.dead = set.bits
+		c.dead = slices.Clone(set.bits) // while it is held: a later commit may change it in place
 		h.dead.release(set)
-		c.dead = slices.Clone(c.dead)
 	}
 	if n := c.dead.Count(); n != h.count {
 		v.problem("home %d: %d rows are dead, the count says %d", h.id, n, h.count)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
 	"github.com/tidemarkdb/tidemark/integration/tidemarktest"
@@ -214,4 +215,60 @@ func randomChanges(r *rand.Rand, cases []typeCase, values [][]string, width, tra
 		}
 	}
 	return b.String()
+}
+
+// TestServerWithOddDefaults: our sessions do not depend on what the server's defaults are. SNAP-16, SNAP-18, TYPE-10
+func TestServerWithOddDefaults(t *testing.T) {
+	t.Parallel()
+	source := mysqltest.Start(t, mysqltest.Options{Args: []string{
+		"--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH,PIPES_AS_CONCAT,IGNORE_SPACE,HIGH_NOT_PRECEDENCE",
+		"--character-set-server=latin1", "--explicit-defaults-for-timestamp=OFF", "--max-execution-time=1", "--wait-timeout=3", "--interactive-timeout=3",
+		"--net-write-timeout=2", "--net-read-timeout=2", "--max-connections=12", "--transaction-isolation=READ-UNCOMMITTED", "--autocommit=0", "--completion-type=CHAIN",
+		"--group-concat-max-len=4", "--default-week-format=3", "--sql-generate-invisible-primary-key=ON", "--show-gipk-in-create-table-and-information-schema=OFF",
+		"--max-sort-length=4", "--div-precision-increment=0", "--default-time-zone=-03:00", "--log-bin-trust-function-creators=ON", "--init-connect=SET NAMES latin1", "--max-allowed-packet=1048576",
+	}})
+	db := source.FreshDatabase(t)
+	const session = "SET NAMES utf8mb4; SET sql_mode='', autocommit=1, completion_type=NO_CHAIN, max_execution_time=0, cte_max_recursion_depth=1000000;\n"
+	script(t, source.Login, db, session+`CREATE TABLE c (id INT PRIMARY KEY, s CHAR(5), t CHAR(5) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, r REAL, ts TIMESTAMP);
+		INSERT INTO c WITH RECURSIVE n (i) AS (SELECT 10 UNION ALL SELECT i+1 FROM n WHERE i < 60000) SELECT i, REPEAT('é', i % 5), 'ja', i / 3, NULL FROM n; CREATE TABLE nopk (w INT); INSERT INTO nopk VALUES (3),(3);`)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	script(t, source.Login, db, session+"UPDATE c SET s='x ', t='y' WHERE id % 1000 = 0; ALTER TABLE c ADD u TIMESTAMP NULL, ADD v VARCHAR(5) DEFAULT 'é'; INSERT INTO c (id, s) VALUES (1, 'é'); INSERT INTO nopk VALUES (4); DELETE FROM nopk LIMIT 1;"+
+		"CREATE TABLE d (id INT PRIMARY KEY, first TIMESTAMP, second TIMESTAMP, s VARCHAR(3) DEFAULT 'ü'); INSERT INTO d (id) VALUES (1); CREATE TABLE nopk2 (w INT); INSERT INTO nopk2 VALUES (1);")
+	script(t, source.Login, db, `ALTER TABLE d ADD COLUMN "a""b" VARCHAR(9) DEFAULT 'it\'; INSERT INTO d (id) VALUES (2); COMMIT;`) // in the server's own mode
+	allLive(t, tm.CatchUp(source, db))
+	script(t, source.Login, db, "SET GLOBAL max_execution_time=0; SET GLOBAL sql_mode='';") // for the client's sake
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "c", "d", "nopk", "nopk2")
+	script(t, source.Login, db, "SET GLOBAL max_execution_time=1;")
+	verifyEqual(t, tm, db)
+	// connections that the server closed meanwhile are opened again
+	time.Sleep(4 * time.Second)
+	script(t, source.Login, db, session+"INSERT INTO c (id) VALUES (2);")
+	allLive(t, tm.CatchUp(source, db))
+	verifyEqual(t, tm, db)
+}
+
+// TestManyTables: the number of tables costs neither connections nor time. RES-10
+func TestManyTables(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	db := source.FreshDatabase(t)
+	const n = 120
+	var create, fill strings.Builder
+	var names []string
+	for i := range n {
+		fmt.Fprintf(&create, "CREATE TABLE t%d (id INT PRIMARY KEY, v INT); INSERT INTO t%d VALUES (1,1);\n", i, i)
+		fmt.Fprintf(&fill, "INSERT INTO t%d VALUES (2,%d);\n", i, i)
+		names = append(names, fmt.Sprintf("t%d", i))
+	}
+	script(t, source.Login, db, create.String())
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	script(t, source.Login, db, fill.String()+"BEGIN; "+strings.ReplaceAll(fill.String(), "(2,", "(3,")+" COMMIT;")
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, names...)
+	tm.Restart()
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, names[:20]...)
+	verifyEqual(t, tm, db)
+	tm.VerifyStore()
 }

@@ -65,6 +65,30 @@ func TestKilledWhileCopying(t *testing.T) {
 	tm.VerifyStore()
 }
 
+// TestCopyCutOff: a copy whose connections break is done again, and the status says why it is not done yet.
+func TestCopyCutOff(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, pair+`SET cte_max_recursion_depth=1000000; CREATE TABLE num (id INT PRIMARY KEY, v VARCHAR(100));
+		INSERT INTO num WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 100000) SELECT i, SHA2(i, 256) FROM n;`)
+	proxy := tidemarktest.NewProxy(t, source.Login)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	proxy.CutAfter(1 << 20) // enough to connect, not for the rows
+	must(t, tm.Exec(tidemarktest.CreateStatement(proxy.Login, db, db, "max_wait_time_when_mysql_unavailable = 300")))
+	st := tm.Await(db, "it says that the source is lost", func(st tidemarktest.Status) bool { return st.Problem() != "" })
+	if st.State != "snapshot" || st.GTIDSet != "" {
+		t.Errorf("a copy that was cut off: %s", st)
+	}
+	proxy.CutAfter(0)
+	tm.Await(db, "it streams", func(st tidemarktest.Status) bool { return st.State == "streaming" && st.Problem() == "" })
+	script(t, source.Login, db, "INSERT INTO a VALUES (3,'x'); DELETE FROM num WHERE id % 3 = 0;")
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b")
+	verifyEqual(t, tm, db)
+	tm.VerifyStore()
+}
+
 // TestLongQueryInTheWay: the global lock is not asked for behind a long statement, which would freeze everybody; the
 // status says what it waits for. SNAP-02
 func TestLongQueryInTheWay(t *testing.T) {

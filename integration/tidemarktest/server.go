@@ -64,6 +64,11 @@ func New(tb testing.TB, o Options) *Server {
 	}
 	tb.Cleanup(func() {
 		s.Kill()
+		for _, report := range []string{"DATA RACE", "panic: ", "fatal error: "} {
+			if strings.Contains(s.Log(), report) {
+				tb.Errorf("tidemark serve reported: %s", report)
+			}
+		}
 		if tb.Failed() {
 			tb.Logf("log of tidemark serve:\n%s", tail(s.Log(), 12_000))
 		}

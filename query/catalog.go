@@ -71,6 +71,7 @@ func (c *catalog) Table(database, name string) (*translate.TableInfo, error) {
 	}
 	return &translate.TableInfo{
 		Table:     s.table,
+		Rows:      s.scan.Rows(),
 		Exact:     func(id uint32) bool { col := find(id); return col != nil && col.Exact },
 		FitsInt64: func(id uint32) bool { col := find(id); return col != nil && col.Type.ID == engine.BigInt },
 	}, nil

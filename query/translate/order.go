@@ -43,8 +43,10 @@ func (b *block) readOrder() (err error) {
 	if b.n.OrderBy == nil {
 		if b.group != nil && b.group.rollup && !b.n.Distinct {
 			b.order, err = b.group.rollupOrder()
+			return err
 		}
-		return err
+		b.order = b.keyOrder()
+		return nil
 	}
 	for i, item := range b.n.OrderBy.Items {
 		o, err := b.orderItem(item, i+1)

@@ -39,6 +39,8 @@ type Catalog interface {
 // TableInfo is what translation must know about a table at the point in time that is read.
 type TableInfo struct {
 	Table *schema.Table
+	// Rows is about the number of rows, as far as it is known.
+	Rows int64
 	// Exact tells whether a column has values in this version that its DuckDB type can't hold. nil: none has.
 	Exact func(column uint32) bool
 	// FitsInt64 tells for a 64-bit unsigned column whether all values of this version are below 1<<63, so that the

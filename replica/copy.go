@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/compat"
+	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/schema"
 	"github.com/tidemarkdb/tidemark/snapshot"
@@ -39,6 +41,9 @@ func (d *database) firstCopy(ctx context.Context) error {
 	}
 	if again != charset {
 		return fmt.Errorf("the database's default character set: %w", snapshot.ErrSchemaChanged)
+	}
+	if c.anchor, err = d.anchor(ctx, result.Point.Position); err != nil {
+		return err
 	}
 	if err := c.finish(); err != nil {
 		return err
@@ -81,9 +86,11 @@ type copySink struct {
 	ctx      context.Context //nolint:containedctx // snapshot calls back without one
 	d        *database
 	cut      snapshot.Cut
+	begun    time.Time // when the cut was made
 	defaults defaults
 	// byPosition tells that the source has no GTIDs.
 	byPosition bool
+	anchor     gtid.Identity
 
 	mu    sync.Mutex
 	loads map[string]*storage.Load
@@ -92,7 +99,7 @@ type copySink struct {
 
 // Begin makes the tables, as ones that are being copied, in place of those of a copy that failed.
 func (c *copySink) Begin(cut snapshot.Cut) error {
-	c.cut = cut
+	c.cut, c.begun = cut, time.Now()
 	if err := c.d.commit(c.ctx, c.renewTables); err != nil {
 		return err
 	}
@@ -180,6 +187,7 @@ func (c *copySink) finish() error {
 	})
 	if c.done = err == nil; c.done {
 		c.d.setConfig(&next)
+		c.d.readable(c.begun)
 	}
 	return err
 }
@@ -193,7 +201,7 @@ func (c *copySink) swap(txn *storage.Txn) error {
 			return err
 		}
 	}
-	txn.SetPoint(encodePoint(&replay.State{Point: c.cut.Point, Charset: c.defaults.charset, Collation: c.defaults.collation}))
+	txn.SetPoint(encodePoint(&replay.State{Point: c.cut.Point, Last: c.anchor, Charset: c.defaults.charset, Collation: c.defaults.collation}))
 	return nil
 }
 

@@ -179,13 +179,14 @@ func (d *database) once(ctx context.Context) error {
 	if info.Point != nil {
 		return d.follow(ctx, info)
 	}
-	if err := d.firstCopy(ctx); err != nil {
-		return err
-	}
+	return d.firstCopy(ctx)
+}
+
+// readable notes that the copy is complete; at is when its point was the source's.
+func (d *database) readable(at time.Time) {
 	d.mu.Lock()
-	d.state, d.message, d.lost, d.copy, d.tables = StateStreaming, "", false, nil, nil
-	d.mu.Unlock()
-	return nil
+	defer d.mu.Unlock()
+	d.state, d.message, d.lost, d.copy, d.tables, d.pointTime = StateStreaming, "", false, nil, nil, at
 }
 
 // missing shows an error that passes by itself.

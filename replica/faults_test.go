@@ -162,6 +162,22 @@ func TestRewound(t *testing.T) {
 	require.Contains(t, text, "a new copy is needed")
 }
 
+// The same before anything was read behind the copy, when the GTIDs that came since look like those of the copy.
+func TestRewoundDirectlyBehindTheCopy(t *testing.T) {
+	for name, args := range map[string][]string{"with GTIDs": nil, "without": {"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"}} {
+		t.Run(name, func(t *testing.T) {
+			f := own(t, args...)
+			require.NoError(t, f.manager.Stop(t.Context(), "shop"))
+			f.exec("RESET BINARY LOGS AND GTIDS")
+			for i := range 40 {
+				f.exec(fmt.Sprintf("INSERT INTO a VALUES (%d, 'x')", 10+i))
+			}
+			require.NoError(t, f.manager.Start(t.Context(), "shop"))
+			require.Contains(t, f.failed(), "source was rewound or replaced")
+		})
+	}
+}
+
 // A password that was changed needs people, who then start it again.
 func TestPasswordChanged(t *testing.T) {
 	f := own(t)

@@ -111,19 +111,25 @@ func (d *database) streamConfig(source *compat.Source, state replay.State) binlo
 // codeSecureTransport is the server's error for a connection that is not encrypted although it has to be.
 const codeSecureTransport = 3159
 
-// openStream makes sure that the source still has what was read from it, and opens the stream behind it. Where the server
-// insists, the connection is encrypted without looking at the certificate, as MySQL's own clients and package wire do.
-func (d *database) openStream(ctx context.Context, cfg binlog.Config, state replay.State) (*binlog.Stream, error) {
-	err := d.verifyLast(ctx, cfg, state)
-	var stream *binlog.Stream
-	if err == nil {
-		stream, err = binlog.Open(ctx, cfg)
-	}
+// openSecurely opens something; where the server insists, the connection is encrypted without looking at the
+// certificate, as MySQL's own clients and package wire do.
+func openSecurely[T any](ctx context.Context, cfg binlog.Config, open func(context.Context, binlog.Config) (T, error)) (T, error) {
+	out, err := open(ctx, cfg)
 	if cfg.TLS == nil && wire.Code(err) == codeSecureTransport {
 		cfg.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
-		return d.openStream(ctx, cfg, state)
+		return open(ctx, cfg)
 	}
-	return stream, err
+	return out, err
+}
+
+// openStream makes sure that the source still has what was read from it, and opens the stream behind it.
+func (d *database) openStream(ctx context.Context, cfg binlog.Config, state replay.State) (*binlog.Stream, error) {
+	return openSecurely(ctx, cfg, func(ctx context.Context, cfg binlog.Config) (*binlog.Stream, error) {
+		if err := d.verifyLast(ctx, cfg, state); err != nil {
+			return nil, err
+		}
+		return binlog.Open(ctx, cfg)
+	})
 }
 
 // follows tells the rows of wanted tables from others.

@@ -270,6 +270,12 @@ func engineError(err error) error {
 // valueError names what a value was too large for, as far as the engine's text tells.
 func valueError(message string) error {
 	switch {
+	case strings.Contains(message, "not supported yet"):
+		return sqlerr.New(sqlerr.NotSupportedYet, "This version of Tidemark doesn't yet support this statement: %s", message)
+	case strings.Contains(message, "DOUBLE value is out of range"):
+		return sqlerr.New(sqlerr.OutOfRange, "%s", message)
+	case strings.Contains(message, "Overflow in negation"):
+		return sqlerr.New(sqlerr.OutOfRange, "BIGINT value is out of range in the statement")
 	case strings.Contains(message, "DECIMAL"):
 		return sqlerr.New(sqlerr.NotSupportedYet, "This version of Tidemark doesn't yet support 'a DECIMAL result of more than 38 digits'")
 	case strings.Contains(message, "UINT64"):

@@ -50,6 +50,9 @@ func TestAppendScaled(t *testing.T) {
 func TestEnginesErrorsHaveMySQLsNumbers(t *testing.T) {
 	require.ErrorContains(t, valueError("Out of Range Error: Overflow in addition of INT64 (1 + 2)"), "BIGINT value is out of range")
 	require.ErrorContains(t, valueError("Conversion Error: Type INT128 with value 1 can't be cast because the value is out of range for the destination type UINT64"), "BIGINT UNSIGNED value is out of range")
+	require.ErrorContains(t, valueError("Invalid Input Error: DOUBLE value is out of range in 'exp(a)'"), "DOUBLE value is out of range in 'exp(a)'")
+	require.ErrorContains(t, valueError("Out of Range Error: Overflow in negation of integer!"), "BIGINT value is out of range")
+	require.ErrorContains(t, valueError("Invalid Input Error: a format of %U is not supported yet"), "doesn't yet support")
 	require.ErrorContains(t, valueError("Overflow in multiplication of DECIMAL(38)"), "more than 38 digits")
 }
 

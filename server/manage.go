@@ -24,6 +24,7 @@ type Manager interface {
 	Drop(ctx context.Context, name string, ifExists bool) error
 	ModifySettings(ctx context.Context, name string, settings map[string]string) error
 	Status() []replica.Status
+	Brief() []replica.Brief
 	Log(limit int) []replica.LogEntry
 	Verify(ctx context.Context, name string, report func(replica.TableResult)) error
 }
@@ -245,12 +246,11 @@ func CopyProgress(m Manager) func(database string) string {
 // Readable says why a database must not be read, for [query.Options]: its source is lost, and
 // allows_query_when_mysql_lost is off.
 func Readable(m Manager) func(database string) error {
-	status := &statusCache{manager: m}
 	return func(database string) error {
-		for _, st := range status.get() {
-			if st.Name == database && st.Error != nil && !st.Settings.AllowsQueryWhenMySQLLost {
+		for _, db := range m.Brief() {
+			if db.Name == database && db.Fault != "" && !db.AllowsQueryWhenMySQLLost {
 				return sqlerr.New(sqlerr.NotReadable, "Database '%s' answers no queries while it cannot follow its source "+
-					"(allows_query_when_mysql_lost = 0): %s", database, *st.Error)
+					"(allows_query_when_mysql_lost = 0): %s", database, db.Fault)
 			}
 		}
 		return nil

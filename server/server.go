@@ -92,8 +92,6 @@ type Server struct {
 	logger  *slog.Logger
 	started time.Time
 
-	status statusCache
-
 	mu        sync.Mutex
 	conns     map[uint32]*conn
 	lastID    uint32
@@ -115,7 +113,6 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{config: c, tls: c.TLS, queries: c.Queries, manager: c.Manager, logger: c.Logger, started: time.Now(), conns: map[uint32]*conn{}}
 	hostname, _ := os.Hostname()
-	s.status.manager = c.Manager
 	s.globals = &globals{values: map[string]string{
 		"version": c.Version, "tidemark_version": c.Release, "max_connections": strconv.Itoa(c.MaxConnections),
 		"hostname": hostname, "datadir": c.DataDir, "server_uuid": c.UUID,

@@ -60,7 +60,18 @@ func (m *fakeManager) Drop(_ context.Context, name string, ifExists bool) error 
 func (m *fakeManager) ModifySettings(_ context.Context, name string, settings map[string]string) error {
 	return m.call("modify %s %v", name, settings)
 }
-func (m *fakeManager) Status() []replica.Status   { return m.statuses }
+func (m *fakeManager) Status() []replica.Status { return m.statuses }
+func (m *fakeManager) Brief() []replica.Brief {
+	var out []replica.Brief
+	for _, st := range m.statuses {
+		b := replica.Brief{Name: st.Name, TimeZone: st.TimeZone, AllowsQueryWhenMySQLLost: st.Settings.AllowsQueryWhenMySQLLost}
+		if st.Error != nil {
+			b.Fault = *st.Error
+		}
+		out = append(out, b)
+	}
+	return out
+}
 func (m *fakeManager) Log(int) []replica.LogEntry { return nil }
 func (m *fakeManager) Verify(ctx context.Context, name string, report func(replica.TableResult)) error {
 	for _, r := range m.results {

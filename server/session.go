@@ -102,7 +102,7 @@ func (s *session) text(name string) string {
 	}
 	text := s.server.globals.get(v)
 	if v.name == "time_zone" && text == systemZone {
-		return sourceZone(s.server.status.get(), s.database)
+		return sourceZone(s.server.manager.Brief(), s.database)
 	}
 	return text
 }

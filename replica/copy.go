@@ -187,7 +187,7 @@ func (c *copySink) finish() error {
 	})
 	if c.done = err == nil; c.done {
 		c.d.setConfig(&next)
-		c.d.readable(c.begun)
+		c.d.copyDone(c.begun)
 	}
 	return err
 }

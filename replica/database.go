@@ -182,8 +182,8 @@ func (d *database) once(ctx context.Context) error {
 	return d.firstCopy(ctx)
 }
 
-// readable notes that the copy is complete; at is when its point was the source's.
-func (d *database) readable(at time.Time) {
+// copyDone notes that the copy is complete; at is when its point was the source's.
+func (d *database) copyDone(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state, d.message, d.lost, d.copy, d.tables, d.pointTime = StateStreaming, "", false, nil, nil, at

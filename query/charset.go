@@ -92,7 +92,7 @@ func CollationByID(id int) *Collation {
 }
 
 func characterSets() *result.Table {
-	t := result.NewTable(fieldList("CHARACTER_SET_NAME:t DEFAULT_COLLATE_NAME:t DESCRIPTION:t MAXLEN:u")...)
+	t := informationTable("CHARACTER_SETS")
 	for _, c := range Charsets {
 		t.Add(c.Name, c.Collation, c.Description, c.MaxBytes)
 	}
@@ -100,7 +100,7 @@ func characterSets() *result.Table {
 }
 
 func collationsTable() *result.Table {
-	t := result.NewTable(fieldList("COLLATION_NAME:t CHARACTER_SET_NAME:t ID:u IS_DEFAULT:t IS_COMPILED:t SORTLEN:u PAD_ATTRIBUTE:b")...)
+	t := informationTable("COLLATIONS")
 	for _, c := range Collations {
 		t.Add(c.Name, c.Charset, c.ID, c.defaultMark(), "Yes", c.SortLength, c.Pad)
 	}
@@ -115,7 +115,7 @@ func (c *Collation) defaultMark() string {
 }
 
 func applicability() *result.Table {
-	t := result.NewTable(fieldList("COLLATION_NAME:t CHARACTER_SET_NAME:t")...)
+	t := informationTable("COLLATION_CHARACTER_SET_APPLICABILITY")
 	for _, c := range Collations {
 		t.Add(c.Name, c.Charset)
 	}

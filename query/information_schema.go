@@ -1,8 +1,6 @@
 package query
 
 import (
-	"strings"
-
 	"github.com/tidemarkdb/tidemark/query/field"
 	"github.com/tidemarkdb/tidemark/query/result"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -26,106 +24,19 @@ func init() { // not in the declaration: SCHEMATA and others list this map
 		"COLLATION_CHARACTER_SET_APPLICABILITY": func(*view) *result.Table { return applicability() },
 		"USER_PRIVILEGES":                       userPrivileges,
 		"PROCESSLIST":                           processList,
+		"KEYWORDS":                              keywords,
 	}
-	for name, spec := range emptyTables {
-		informationSchema[name] = func(*view) *result.Table { return result.NewTable(fieldList(spec)...) }
-	}
-}
-
-// Columns are written as name:type, the types being b (text compared by case), t (text), l (long text compared by case), u (BIGINT UNSIGNED),
-// i (BIGINT), d (DATETIME), f (DOUBLE), and a question mark where NULL is possible.
-
-const schemataSpec = "CATALOG_NAME:b SCHEMA_NAME:b DEFAULT_CHARACTER_SET_NAME:t DEFAULT_COLLATION_NAME:t SQL_PATH:t? DEFAULT_ENCRYPTION:b"
-
-const tablesSpec = "TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b TABLE_TYPE:b ENGINE:t? VERSION:i? ROW_FORMAT:b? TABLE_ROWS:u? " +
-	"AVG_ROW_LENGTH:u? DATA_LENGTH:u? MAX_DATA_LENGTH:u? INDEX_LENGTH:u? DATA_FREE:u? AUTO_INCREMENT:u? CREATE_TIME:d? UPDATE_TIME:d? " +
-	"CHECK_TIME:d? TABLE_COLLATION:t? CHECKSUM:i? CREATE_OPTIONS:t? TABLE_COMMENT:t?"
-
-const columnsSpec = "TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b COLUMN_NAME:t? ORDINAL_POSITION:u COLUMN_DEFAULT:l? IS_NULLABLE:t " +
-	"DATA_TYPE:l? CHARACTER_MAXIMUM_LENGTH:i? CHARACTER_OCTET_LENGTH:i? NUMERIC_PRECISION:u? NUMERIC_SCALE:u? DATETIME_PRECISION:u? " +
-	"CHARACTER_SET_NAME:t? COLLATION_NAME:t? COLUMN_TYPE:l COLUMN_KEY:b EXTRA:t? PRIVILEGES:t? COLUMN_COMMENT:l GENERATION_EXPRESSION:l SRS_ID:u?"
-
-const statisticsSpec = "TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b NON_UNIQUE:i INDEX_SCHEMA:b INDEX_NAME:t? SEQ_IN_INDEX:u COLUMN_NAME:t? " +
-	"COLLATION:t? CARDINALITY:i? SUB_PART:i? PACKED:t? NULLABLE:t INDEX_TYPE:b COMMENT:t INDEX_COMMENT:b IS_VISIBLE:t EXPRESSION:l?"
-
-const keyColumnUsageSpec = "CONSTRAINT_CATALOG:b CONSTRAINT_SCHEMA:b CONSTRAINT_NAME:t? TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b " +
-	"COLUMN_NAME:t? ORDINAL_POSITION:u POSITION_IN_UNIQUE_CONSTRAINT:u? REFERENCED_TABLE_SCHEMA:b? REFERENCED_TABLE_NAME:b? REFERENCED_COLUMN_NAME:t?"
-
-const tableConstraintsSpec = "CONSTRAINT_CATALOG:b CONSTRAINT_SCHEMA:b CONSTRAINT_NAME:t? TABLE_SCHEMA:b TABLE_NAME:b CONSTRAINT_TYPE:b ENFORCED:b"
-
-var emptyTables = map[string]string{
-	"VIEWS": "TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b VIEW_DEFINITION:l? CHECK_OPTION:b? IS_UPDATABLE:b? DEFINER:b? " +
-		"SECURITY_TYPE:b? CHARACTER_SET_CLIENT:t COLLATION_CONNECTION:t",
-	"ROUTINES": "SPECIFIC_NAME:t ROUTINE_CATALOG:b ROUTINE_SCHEMA:b ROUTINE_NAME:t ROUTINE_TYPE:b DATA_TYPE:l? CHARACTER_MAXIMUM_LENGTH:i? " +
-		"CHARACTER_OCTET_LENGTH:i? NUMERIC_PRECISION:u? NUMERIC_SCALE:u? DATETIME_PRECISION:u? CHARACTER_SET_NAME:t? COLLATION_NAME:t? " +
-		"DTD_IDENTIFIER:l? ROUTINE_BODY:t ROUTINE_DEFINITION:l? EXTERNAL_NAME:t? EXTERNAL_LANGUAGE:b PARAMETER_STYLE:t IS_DETERMINISTIC:t " +
-		"SQL_DATA_ACCESS:b SQL_PATH:t? SECURITY_TYPE:b CREATED:d LAST_ALTERED:d SQL_MODE:b ROUTINE_COMMENT:l DEFINER:b " +
-		"CHARACTER_SET_CLIENT:t COLLATION_CONNECTION:t DATABASE_COLLATION:t",
-	"TRIGGERS": "TRIGGER_CATALOG:b TRIGGER_SCHEMA:b TRIGGER_NAME:t EVENT_MANIPULATION:b EVENT_OBJECT_CATALOG:b EVENT_OBJECT_SCHEMA:b " +
-		"EVENT_OBJECT_TABLE:b ACTION_ORDER:u ACTION_CONDITION:t? ACTION_STATEMENT:l ACTION_ORIENTATION:t ACTION_TIMING:b " +
-		"ACTION_REFERENCE_OLD_TABLE:t? ACTION_REFERENCE_NEW_TABLE:t? ACTION_REFERENCE_OLD_ROW:t ACTION_REFERENCE_NEW_ROW:t CREATED:d " +
-		"SQL_MODE:b DEFINER:b CHARACTER_SET_CLIENT:t COLLATION_CONNECTION:t DATABASE_COLLATION:t",
-	"EVENTS": "EVENT_CATALOG:b EVENT_SCHEMA:b EVENT_NAME:t DEFINER:b TIME_ZONE:b EVENT_BODY:t EVENT_DEFINITION:l EVENT_TYPE:t EXECUTE_AT:d? " +
-		"INTERVAL_VALUE:t? INTERVAL_FIELD:b? SQL_MODE:b STARTS:d? ENDS:d? STATUS:b ON_COMPLETION:t CREATED:d LAST_ALTERED:d LAST_EXECUTED:d? " +
-		"EVENT_COMMENT:b ORIGINATOR:u CHARACTER_SET_CLIENT:t COLLATION_CONNECTION:t DATABASE_COLLATION:t",
-	"PARAMETERS": "SPECIFIC_CATALOG:b SPECIFIC_SCHEMA:b SPECIFIC_NAME:t ORDINAL_POSITION:u PARAMETER_MODE:b? PARAMETER_NAME:t? DATA_TYPE:l? " +
-		"CHARACTER_MAXIMUM_LENGTH:i? CHARACTER_OCTET_LENGTH:i? NUMERIC_PRECISION:u? NUMERIC_SCALE:i? DATETIME_PRECISION:u? " +
-		"CHARACTER_SET_NAME:t? COLLATION_NAME:t? DTD_IDENTIFIER:l ROUTINE_TYPE:b",
-	"REFERENTIAL_CONSTRAINTS": "CONSTRAINT_CATALOG:b CONSTRAINT_SCHEMA:b CONSTRAINT_NAME:t? UNIQUE_CONSTRAINT_CATALOG:b UNIQUE_CONSTRAINT_SCHEMA:b " +
-		"UNIQUE_CONSTRAINT_NAME:t? MATCH_OPTION:b UPDATE_RULE:b DELETE_RULE:b TABLE_NAME:b REFERENCED_TABLE_NAME:b",
-	"PARTITIONS": "TABLE_CATALOG:b TABLE_SCHEMA:b TABLE_NAME:b PARTITION_NAME:t? SUBPARTITION_NAME:t? PARTITION_ORDINAL_POSITION:u? " +
-		"SUBPARTITION_ORDINAL_POSITION:u? PARTITION_METHOD:t? SUBPARTITION_METHOD:t? PARTITION_EXPRESSION:b? SUBPARTITION_EXPRESSION:b? " +
-		"PARTITION_DESCRIPTION:l? TABLE_ROWS:u? AVG_ROW_LENGTH:u? DATA_LENGTH:u? MAX_DATA_LENGTH:u? INDEX_LENGTH:u? DATA_FREE:u? " +
-		"CREATE_TIME:d UPDATE_TIME:d? CHECK_TIME:d? CHECKSUM:i? PARTITION_COMMENT:l NODEGROUP:t? TABLESPACE_NAME:b?",
-	"PLUGINS": "PLUGIN_NAME:t PLUGIN_VERSION:t PLUGIN_STATUS:t PLUGIN_TYPE:t PLUGIN_TYPE_VERSION:t PLUGIN_LIBRARY:t? PLUGIN_LIBRARY_VERSION:t? " +
-		"PLUGIN_AUTHOR:t? PLUGIN_DESCRIPTION:t? PLUGIN_LICENSE:t? LOAD_OPTION:t",
-	"CHECK_CONSTRAINTS": "CONSTRAINT_CATALOG:b CONSTRAINT_SCHEMA:b CONSTRAINT_NAME:t CHECK_CLAUSE:l",
-	"SCHEMA_PRIVILEGES": "GRANTEE:t TABLE_CATALOG:t TABLE_SCHEMA:t PRIVILEGE_TYPE:t IS_GRANTABLE:t",
-	"TABLE_PRIVILEGES":  "GRANTEE:t TABLE_CATALOG:t TABLE_SCHEMA:t TABLE_NAME:t PRIVILEGE_TYPE:t IS_GRANTABLE:t",
-	"COLUMN_PRIVILEGES": "GRANTEE:t TABLE_CATALOG:t TABLE_SCHEMA:t TABLE_NAME:t COLUMN_NAME:t PRIVILEGE_TYPE:t IS_GRANTABLE:t",
-	"FILES": "FILE_ID:i? FILE_NAME:l? FILE_TYPE:t? TABLESPACE_NAME:b TABLE_CATALOG:t TABLE_SCHEMA:t? TABLE_NAME:t? LOGFILE_GROUP_NAME:t? " +
-		"LOGFILE_GROUP_NUMBER:i? ENGINE:t FULLTEXT_KEYS:t? DELETED_ROWS:t? UPDATE_COUNT:t? FREE_EXTENTS:i? TOTAL_EXTENTS:i? EXTENT_SIZE:i? " +
-		"INITIAL_SIZE:i? MAXIMUM_SIZE:i? AUTOEXTEND_SIZE:i? CREATION_TIME:t? LAST_UPDATE_TIME:t? LAST_ACCESS_TIME:t? RECOVER_TIME:t? " +
-		"TRANSACTION_COUNTER:t? VERSION:i? ROW_FORMAT:t? TABLE_ROWS:t? AVG_ROW_LENGTH:t? DATA_LENGTH:t? MAX_DATA_LENGTH:t? INDEX_LENGTH:t? " +
-		"DATA_FREE:i? CREATE_TIME:t? UPDATE_TIME:t? CHECK_TIME:t? CHECKSUM:t? STATUS:t? EXTRA:t?",
-	"COLUMN_STATISTICS": "SCHEMA_NAME:b TABLE_NAME:b COLUMN_NAME:t HISTOGRAM:l",
-}
-
-func fieldList(spec string) []field.Field {
-	var out []field.Field
-	for _, s := range strings.Fields(spec) {
-		name, kind, _ := strings.Cut(s, ":")
-		kind, nullable := strings.CutSuffix(kind, "?")
-		var f field.Field
-		switch kind {
-		case "b":
-			f = result.Object(name)
-		case "l":
-			f = result.LongText(name)
-			f.Charset = field.UTF8MB3Bin
-		case "u":
-			f = result.Uint(name)
-		case "i":
-			f = result.Int(name)
-		case "d":
-			f = result.DateTime(name)
-		case "f":
-			f = result.Double(name)
-		default:
-			f = result.Text(name)
+	for name := range informationDefinitions {
+		if informationSchema[name] == nil {
+			informationSchema[name] = func(*view) *result.Table { return informationTable(name) }
 		}
-		if !nullable {
-			f.Flags |= field.NotNull
-		}
-		out = append(out, f)
 	}
-	return out
 }
 
 const catalogName = "def"
 
 func schemata(v *view) *result.Table {
-	t := result.NewTable(fieldList(schemataSpec)...)
+	t := informationTable("SCHEMATA")
 	for _, name := range v.p.Databases() {
 		charset, collation := "utf8mb4", modernDefault
 		if name == InformationSchema {
@@ -137,7 +48,7 @@ func schemata(v *view) *result.Table {
 }
 
 func tables(v *view) *result.Table {
-	t := result.NewTable(fieldList(tablesSpec)...)
+	t := informationTable("TABLES")
 	for _, x := range v.all() {
 		if x.View {
 			t.Add(catalogName, x.Database, x.Def.Name, x.Type(), nil, 10, nil, 0, 0, 0, 0, 0, 0, nil, nil, nil, nil, nil, nil, "", "")
@@ -154,7 +65,7 @@ func tables(v *view) *result.Table {
 }
 
 func columns(v *view) *result.Table {
-	t := result.NewTable(fieldList(columnsSpec)...)
+	t := informationTable("COLUMNS")
 	for _, x := range v.all() {
 		for i := range x.Def.Columns {
 			addColumn(t, &x, i)
@@ -245,7 +156,7 @@ func numericPrecision(c *schema.Column) (precision, scale any) {
 }
 
 func statistics(v *view) *result.Table {
-	t := result.NewTable(fieldList(statisticsSpec)...)
+	t := informationTable("STATISTICS")
 	for _, x := range v.all() {
 		x.eachIndexPart(func(p *IndexRow) {
 			t.Add(catalogName, x.Database, x.Def.Name, p.NonUnique, x.Database, p.Index.Name, p.Seq, p.Column, p.Collation, p.Cardinality,
@@ -306,7 +217,7 @@ func (t *Table) eachIndexPart(fn func(p *IndexRow)) {
 }
 
 func keyColumnUsage(v *view) *result.Table {
-	t := result.NewTable(fieldList(keyColumnUsageSpec)...)
+	t := informationTable("KEY_COLUMN_USAGE")
 	for _, x := range v.all() {
 		x.eachIndexPart(func(p *IndexRow) {
 			if p.Index.Unique && p.Column != nil {
@@ -318,7 +229,7 @@ func keyColumnUsage(v *view) *result.Table {
 }
 
 func tableConstraints(v *view) *result.Table {
-	t := result.NewTable(fieldList(tableConstraintsSpec)...)
+	t := informationTable("TABLE_CONSTRAINTS")
 	for _, x := range v.all() {
 		for _, ix := range field.Indexes(x.Def) {
 			switch {
@@ -334,14 +245,14 @@ func tableConstraints(v *view) *result.Table {
 
 // Engines is SHOW ENGINES.
 func Engines() *result.Table {
-	t := result.NewTable(fieldList("ENGINE:t SUPPORT:t COMMENT:t TRANSACTIONS:t? XA:t? SAVEPOINTS:t?")...)
+	t := informationTable("ENGINES")
 	t.Add("InnoDB", "DEFAULT", "Tables of the source, kept as columns", "YES", "NO", "NO")
 	return t
 }
 
 // ProcessListFields are the columns of information_schema.PROCESSLIST.
 func ProcessListFields() []field.Field {
-	return fieldList("ID:u USER:t HOST:t DB:t? COMMAND:t TIME:i STATE:t? INFO:l?")
+	return informationTable("PROCESSLIST").Fields()
 }
 
 func processList(v *view) *result.Table {
@@ -352,7 +263,7 @@ func processList(v *view) *result.Table {
 }
 
 func userPrivileges(*view) *result.Table {
-	t := result.NewTable(fieldList("GRANTEE:t TABLE_CATALOG:t PRIVILEGE_TYPE:t IS_GRANTABLE:t")...)
+	t := informationTable("USER_PRIVILEGES")
 	for _, p := range []string{"SELECT", "PROCESS", "SHOW DATABASES"} {
 		t.Add("'root'@'%'", catalogName, p, "NO")
 	}

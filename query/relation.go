@@ -14,12 +14,7 @@ import (
 
 // relation makes a definition and a segment of rows in memory.
 func relation(database, name string, t *result.Table) (*schema.Table, []engine.Segment, error) {
-	def := &schema.Table{Database: database, Name: name, Version: 1}
-	for i, f := range t.Fields() {
-		c := columnOf(&f)
-		c.ID = uint32(i + 1)
-		def.Columns = append(def.Columns, c)
-	}
+	def := definitionOf(database, name, t.Fields())
 	b := column.NewBuilder(memory.DefaultAllocator, def)
 	for _, row := range t.Rows() {
 		for i, cell := range row {

@@ -191,6 +191,26 @@ func TestSync(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 }
 
+// TYPE-05: the first answer of a new database already has its source's time zone.
+func TestTimeZoneFromTheFirstAnswer(t *testing.T) {
+	source := mysqltest.Start(t, mysqltest.Options{Args: []string{"--default-time-zone=+05:30"}})
+	database := source.FreshDatabase(t)
+	source.Exec(t, database, "CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP)", "INSERT INTO t VALUES (1, '2024-02-29 12:00:00')")
+	address, _, _ := startServer(t, t.TempDir())
+	from := fmt.Sprintf("mysql://%s:%s@%s/%s", source.User, source.Password, source.Addr(), database)
+	code, _, errs := tidemark(t, "", "sync", "start", "shop", "--from", from, "--addr", address)
+	require.Equal(t, exitOK, code, errs)
+	require.Eventually(t, func() bool {
+		code, out, errs := tidemark(t, "", "sql", "--addr", address, "SELECT ts FROM shop.t WHERE ts = '2024-02-29 12:00:00'")
+		if code != exitOK {
+			require.Contains(t, errs, "not readable yet")
+			return false
+		}
+		require.Equal(t, "ts\n2024-02-29 12:00:00\n", out)
+		return true
+	}, 30*time.Second, time.Millisecond)
+}
+
 func status(t *testing.T, address string) replica.Status {
 	t.Helper()
 	code, out, errs := tidemark(t, "", "sync", "status", "--json", "--addr", address)

@@ -54,22 +54,44 @@ func appendInteger(to column.Appender, c *schema.Column, v translate.Value) bool
 	return true
 }
 
-// withKey leaves out the parts and segments that can't have the key.
+// maxSought is the number of rows in segments up to which looking for the key here is faster than leaving it to the engine.
+const maxSought = 64 << 10
+
+// withKey leaves out the parts and segments that can't have the key, and of the segments all other rows.
 func withKey(tv *storage.TableVersion, key []byte) *storage.TableVersion {
 	within := func(low, high []byte) bool {
 		return low == nil || bytes.Compare(low, key) <= 0 && bytes.Compare(key, high) <= 0
 	}
 	out := *tv
 	out.Parts, out.Segments = nil, nil
+	rows := 0
+	for _, s := range tv.Segments {
+		if within(s.MinKey, s.MaxKey) {
+			out.Segments = append(out.Segments, s)
+			rows += s.Batch.Rows()
+		}
+	}
+	if rows <= maxSought {
+		if out.Segments = only(out.Segments, key); out.Segments != nil {
+			return &out // a key has one live row
+		}
+	}
 	for _, p := range tv.Parts {
 		if within(p.Info.MinKey, p.Info.MaxKey) {
 			out.Parts = append(out.Parts, p)
 		}
 	}
-	for _, s := range tv.Segments {
-		if within(s.MinKey, s.MaxKey) {
-			out.Segments = append(out.Segments, s)
+	return &out
+}
+
+// only gives the live row that has the key as a segment; nil when there is none.
+func only(segments []storage.SegmentView, key []byte) []storage.SegmentView {
+	for _, s := range segments {
+		for i := range s.Batch.Keys.Len() {
+			if bytes.Equal(s.Batch.Keys.At(i), key) && !s.Dead.Has(uint32(i)) {
+				return []storage.SegmentView{{ID: s.ID, Batch: s.Batch.Slice(i, i+1), MinKey: key, MaxKey: key}}
+			}
 		}
 	}
-	return &out
+	return nil
 }

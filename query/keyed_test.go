@@ -17,7 +17,7 @@ import (
 	"github.com/tidemarkdb/tidemark/storage"
 )
 
-// keyedProcessor has the rows (k, u) for k from -20 to 19 in steps of 2 and u = 3k+100, as one part and some segments.
+// keyedProcessor has the rows (k, u) for k from -20 to 19 in steps of 2 and u = 3k+100, as one part and some segments, two of them moved.
 func keyedProcessor(t *testing.T) *Processor {
 	def := &schema.Table{Database: "d", Name: "t", Version: 1, Key: []int{1, 0}, KeyName: "PRIMARY", NextColumnID: 4}
 	for i, c := range [][2]string{{"U", "bigint unsigned"}, {"k", "int"}, {"v", "int"}} {
@@ -56,6 +56,20 @@ func keyedProcessor(t *testing.T) *Processor {
 			require.NoError(t, store.Flush(t.Context(), id))
 		}
 	}
+	// The row of -18 moves from the part to a segment, that of -8 from one segment to another.
+	b := column.NewBuilder(memory.DefaultAllocator, def)
+	for _, k := range []int64{-18, -8} {
+		b.Column(0).Uint(uint64(3*k + 100))
+		b.Column(1).Int(k)
+		b.Column(2).Int(k * k)
+		b.EndRow()
+	}
+	moved, err := b.Finish()
+	require.NoError(t, err)
+	txn = store.Begin(db)
+	require.NoError(t, txn.Apply(t.Context(), id, &storage.Changes{Puts: moved}))
+	_, err = txn.Commit(t.Context())
+	require.NoError(t, err)
 	e, err := engine.Open(engine.Options{PartDirs: []string{dir}, TempDir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
@@ -113,7 +127,7 @@ func TestWithKeyLeavesOut(t *testing.T) {
 	defer s.Release()
 	tv, err := s.version.Table(p.o.Store.Databases()[0].ID, "t")
 	require.NoError(t, err)
-	require.Len(t, tv.Segments, 3)
+	require.Len(t, tv.Segments, 4)
 	require.Len(t, tv.Parts, 1)
 	of := func(k int64, u int64) *storage.TableVersion {
 		key := keyOf(tv.Def, map[string]translate.Value{"k": {Kind: translate.IntValue, Int: k}, "u": {Kind: translate.IntValue, Int: u}})
@@ -124,6 +138,8 @@ func TestWithKeyLeavesOut(t *testing.T) {
 	require.Empty(t, of(-16, 52).Segments)
 	require.Empty(t, of(4, 112).Parts)
 	require.Len(t, of(4, 112).Segments, 1)
+	require.Equal(t, 1, of(4, 112).Segments[0].Batch.Rows())
+	require.Empty(t, of(5, 115).Segments)
 	require.Empty(t, of(1000, 1).Parts)
 	require.Nil(t, keyOf(tv.Def, map[string]translate.Value{"k": {Kind: translate.IntValue, Int: 1}}))
 	require.Nil(t, keyOf(tv.Def, nil))

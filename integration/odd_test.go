@@ -3,6 +3,8 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -271,4 +273,66 @@ func TestManyTables(t *testing.T) {
 	tidemarktest.SameTables(t, source.Login, tm.Login, db, names[:20]...)
 	verifyEqual(t, tm, db)
 	tm.VerifyStore()
+}
+
+// TestFilters: one filter decides for rows and for definitions. OPS-11, DDL-04
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, pair+"CREATE TABLE tmp_1 (a INT); INSERT INTO tmp_1 VALUES (1); CREATE TABLE other (id INT PRIMARY KEY, g GEOMETRY);")
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db, "exclude_tables = 'tmp_.*|other'", "max_flush_data_time = 50")
+	names := func() string {
+		return strings.ReplaceAll(value(t, tm.Login, "SHOW TABLES FROM `%s`", db), "\n", " ")
+	}
+	if got := names(); got != "a b" {
+		t.Errorf("tables %s, want a b", got)
+	}
+	script(t, source.Login, db, `INSERT INTO tmp_1 VALUES (2); ALTER TABLE tmp_1 ADD x GEOMETRY, ENGINE=MyISAM; DROP TABLE tmp_1, other; CREATE TABLE tmp_2 (id INT) ENGINE=MyISAM; CREATE TABLE c LIKE a; INSERT INTO c SELECT * FROM a;
+		CREATE TABLE d (id INT PRIMARY KEY) SELECT id FROM b; TRUNCATE tmp_2; SET SESSION binlog_format='STATEMENT'; INSERT INTO tmp_2 VALUES (3); SET SESSION binlog_format='ROW'; RENAME TABLE tmp_2 TO tmp_3; CREATE TABLE e LIKE tmp_3;`)
+	st := tm.CatchUp(source, db)
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b", "c", "d")
+	if got := st.Table("e"); got.State != "quarantined" { // its definition is that of a table that nobody followed
+		t.Errorf("table e is %s", got.State)
+	}
+	if st.Problem() != "" {
+		t.Errorf("the database has an error: %s", st.Problem())
+	}
+	show := value(t, tm.Login, "SHOW CREATE DATABASE `%s`", db)
+	for _, part := range []string{"MaterializedMySQL(", "exclude_tables = ", "max_flush_data_time = 50"} {
+		if !strings.Contains(show, part) {
+			t.Errorf("SHOW CREATE DATABASE does not say %q: %s", part, show)
+		}
+	}
+	must(t, tm.Exec("ALTER DATABASE `"+db+"` MODIFY SETTING max_flush_data_time = 10, max_rows_in_buffer = 1"))
+	script(t, source.Login, db, "INSERT INTO a SELECT id+50, v FROM a;")
+	tm.CatchUp(source, db)
+	tm.Restart()
+	if show := value(t, tm.Login, "SHOW CREATE DATABASE `%s`", db); !strings.Contains(show, "max_rows_in_buffer = 1") {
+		t.Errorf("the setting is gone after a restart: %s", show)
+	}
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b", "c", "d")
+}
+
+// TestSourceWithNewIdentity: the same history under another server_uuid, as after a failover, is followed on. PROTO-08
+func TestSourceWithNewIdentity(t *testing.T) {
+	t.Parallel()
+	source := mysqltest.Start(t, mysqltest.Options{Own: true, Durable: true})
+	if source.DataDir() == "" {
+		t.Skip("the server's data directory is out of reach")
+	}
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, pair)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db, "max_wait_time_when_mysql_unavailable = 500")
+	script(t, source.Login, db, "INSERT INTO a VALUES (3,'by the old one');")
+	tm.CatchUp(source, db)
+	must(t, source.Stop(t.Context()))
+	must(t, os.Remove(filepath.Join(source.DataDir(), "auto.cnf")))
+	must(t, source.Restart(t.Context()))
+	script(t, source.Login, db, "INSERT INTO a VALUES (4,'by the new one'); DELETE FROM b;")
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b")
+	verifyEqual(t, tm, db)
 }

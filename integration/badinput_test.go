@@ -2,7 +2,9 @@ package integration
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -273,19 +275,30 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// damage flips bytes in the middle of the first part that there is and returns its path.
-func damage(t *testing.T, dir string) string {
+// partFiles are the paths of all parts.
+func partFiles(t *testing.T, dir string) []string {
 	t.Helper()
-	var part string
+	var parts []string
 	must(t, filepath.WalkDir(filepath.Join(dir, "parts"), func(p string, d os.DirEntry, err error) error {
-		if err == nil && part == "" && strings.HasSuffix(p, ".parquet") {
-			part = p
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // merged away meanwhile
+		}
+		if err == nil && strings.HasSuffix(p, ".parquet") {
+			parts = append(parts, p)
 		}
 		return err
 	}))
-	if part == "" {
+	return parts
+}
+
+// damage flips bytes in the middle of the first part that there is and returns its path.
+func damage(t *testing.T, dir string) string {
+	t.Helper()
+	parts := partFiles(t, dir)
+	if len(parts) == 0 {
 		t.Fatal("there are no parts")
 	}
+	part := parts[0]
 	b, err := os.ReadFile(part)
 	must(t, err)
 	for i := range 64 {

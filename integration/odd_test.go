@@ -174,14 +174,20 @@ func TestRandomChangesOfEveryType(t *testing.T) {
 	}
 	script(t, source.Login, db, before)
 	tm := tidemarktest.Start(t, tidemarktest.Options{})
-	tm.Create(source.Login, db)
-	for range 4 {
-		script(t, source.Login, db, lenient+randomChanges(r, cases, values, width, 400))
+	tm.Create(source.Login, db, "max_rows_in_buffer = 1", "max_flush_data_time = 1") // many small commits
+	// enough rows that what the stream brings becomes parts
+	script(t, source.Login, db, lenient+randomChanges(r, cases, values, width, 250)+`SET cte_max_recursion_depth=1000000;
+		INSERT IGNORE INTO w0 SELECT w0.id + 100 * i, v0, v1, v2, v3, v4, v5 FROM w0 JOIN (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 1500) SELECT i FROM n) AS n;`)
+	for range 3 {
+		script(t, source.Login, db, lenient+randomChanges(r, cases, values, width, 250))
 		tm.Kill()
 		tm.Start()
 	}
 	allLive(t, tm.CatchUp(source, db))
 	tidemarktest.SameTables(t, source.Login, tm.Login, db, names...)
+	if len(partFiles(t, tm.DataDir)) == 0 {
+		t.Error("no segments were flushed into parts: there were too few commits")
+	}
 	verifyEqual(t, tm, db)
 	tm.VerifyStore()
 }
@@ -201,7 +207,7 @@ func randomChanges(r *rand.Rand, cases []typeCase, values [][]string, width, tra
 				fmt.Fprintf(&b, "UPDATE IGNORE w%d SET id = %d WHERE id = %d;\n", at, r.IntN(60), id)
 			case 2, 3:
 				i := at + r.IntN(end-at)
-				fmt.Fprintf(&b, "UPDATE w%d SET v%d = %s WHERE id %% 7 = %d;\n", at, i, values[i][r.IntN(len(values[i]))], id%7)
+				fmt.Fprintf(&b, "UPDATE w%d SET v%d = %s WHERE id %% 700 = %d;\n", at, i, values[i][r.IntN(len(values[i]))], id)
 			default:
 				row := []string{fmt.Sprint(id)}
 				for i := at; i < end; i++ {
@@ -213,7 +219,7 @@ func randomChanges(r *rand.Rand, cases []typeCase, values [][]string, width, tra
 		if r.IntN(8) == 0 {
 			b.WriteString("ROLLBACK;\n")
 		} else {
-			b.WriteString("COMMIT;\n")
+			b.WriteString("COMMIT;\nDO SLEEP(0.006);\n") // not so fast that commits are put together
 		}
 	}
 	return b.String()

@@ -70,7 +70,7 @@ func NewDecoder(m *TableMap, t *schema.Table) (*Decoder, error) {
 	if m.problem != nil {
 		return nil, &MismatchError{Table: t.FullName(), Reason: m.problem.Error()}
 	}
-	if len(m.columns) != len(t.Columns) {
+	if len(m.columns) != len(t.Columns) || len(m.columns) == 0 {
 		return nil, &MismatchError{Table: t.FullName(), Reason: fmt.Sprintf("%d columns instead of %d", len(m.columns), len(t.Columns))}
 	}
 	d := &Decoder{

@@ -417,6 +417,14 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
+// A table without columns is refused: its rows have no bytes, so that an event of them would have no end.
+func TestNoColumns(t *testing.T) {
+	var e *MismatchError
+	if _, err := NewDecoder(&TableMap{}, &schema.Table{}); !errors.As(err, &e) {
+		t.Error(err)
+	}
+}
+
 // Tables with types that are not supported, or hidden columns of functional indexes, are refused one by one.
 func TestUnsupportedColumns(t *testing.T) {
 	s := shared(t)

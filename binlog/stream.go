@@ -139,7 +139,7 @@ func (s *Stream) Next(ctx context.Context) (*Transaction, error) {
 		return nil, s.end(s.classify(ctx, err))
 	}
 	if !stop() {
-		s.end(&Error{Class: Cancelled, At: s.reader.asm.pos, Err: context.Cause(ctx)})
+		_ = s.end(&Error{Class: Cancelled, At: s.reader.asm.pos, Err: context.Cause(ctx)})
 	}
 	s.keepProgress(tx)
 	return tx, nil

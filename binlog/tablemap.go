@@ -105,7 +105,7 @@ func parseTableMap(b []byte) (*TableMap, error) {
 		col.typ, col.nullable = t, nulls[i/8]>>(i%8)&1 == 1
 		if m.problem = col.parseMeta(&meta); m.problem != nil {
 			m.problem = fmt.Errorf("column %d: %w", i+1, m.problem)
-			return m, nil
+			return m, nil //nolint:nilerr // the problem is the table's alone
 		}
 	}
 	if meta.err != nil || len(meta.b) > 0 {

@@ -2,10 +2,13 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
@@ -195,4 +198,15 @@ func TestQueueStop(t *testing.T) {
 	if w, ok := q.next(nil); ok {
 		t.Errorf("%+v", w)
 	}
+}
+
+// TestCutOffWhileWaiting: a copy whose context ends while its readers wait for work is not taken for a complete one.
+func TestCutOffWhileWaiting(t *testing.T) {
+	cutter := &tableWork{state: cutting} // its reader never ends the cut
+	c := &copier{queue: &queue{tables: []*tableWork{cutter}}, progress: newProgress(nil, nil)}
+	c.queue.changed.L = &c.queue.mu
+	ctx, cancel := context.WithCancelCause(context.Background())
+	gone := errors.New("the server stops")
+	time.AfterFunc(10*time.Millisecond, func() { cancel(gone) })
+	require.ErrorIs(t, c.copyAll(ctx, make([]*wire.Conn, 3)), gone)
 }

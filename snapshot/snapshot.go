@@ -256,14 +256,18 @@ type copier struct {
 }
 
 func (c *copier) copyAll(ctx context.Context, conns []*wire.Conn) error {
-	g, ctx := errgroup.WithContext(ctx)
-	stop := context.AfterFunc(ctx, c.queue.stop)
+	g, gctx := errgroup.WithContext(ctx)
+	stop := context.AfterFunc(gctx, c.queue.stop)
 	defer stop()
 	for _, conn := range conns {
 		r := &reader{copier: c, conn: conn}
-		g.Go(func() error { return r.run(ctx) })
+		g.Go(func() error { return r.run(gctx) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	// Readers that wait for work when ctx ends find none, and end as if all were done.
+	return context.Cause(ctx)
 }
 
 // schemaError turns the errors by which a changed definition shows into ErrSchemaChanged.

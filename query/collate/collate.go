@@ -9,7 +9,6 @@ package collate
 
 import (
 	"bytes"
-	"strings"
 	"sync"
 
 	"vitess.io/vitess/go/mysql/collations"
@@ -80,20 +79,6 @@ var all = []*Collation{
 	{id: 11, name: "ascii_general_ci", charset: "ascii", pad: padSpace, unit: 1, plain: true},
 	{id: 65, name: "ascii_bin", charset: "ascii", pad: padSpace, plain: true},
 	{id: 63, name: "binary", charset: "binary", pad: noPad, plain: true},
-}
-
-// ByName finds a collation by MySQL's name; nil when it is not supported. The names before MySQL 8.0.29 that say utf8
-// for utf8mb3 are understood.
-func ByName(name string) *Collation {
-	if rest, ok := strings.CutPrefix(name, "utf8_"); ok {
-		name = "utf8mb3_" + rest
-	}
-	for _, c := range all {
-		if c.name == name {
-			return c
-		}
-	}
-	return nil
 }
 
 // ByID finds a collation by MySQL's number; nil when it is not supported.

@@ -261,12 +261,6 @@ func DecodeSegment(b []byte, t *schema.Table) (*column.Batch, error) {
 	return out.WithKeys()
 }
 
-// SegmentRows reads the number of rows from a segment's header.
-func SegmentRows(b []byte) (int, error) {
-	rows, _, _, err := segmentHeader(b)
-	return rows, err
-}
-
 func segmentHeader(b []byte) (rows, columns int, bodyLen uint64, err error) {
 	if len(b) < headerBytes || string(b[:4]) != segmentMagic {
 		return 0, 0, 0, errors.New("it has no segment header")

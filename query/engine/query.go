@@ -207,7 +207,7 @@ func execute(conn duckdb.Connection, sql string) error {
 	state := duckdb.Query(conn, sql, &result)
 	defer duckdb.DestroyResult(&result)
 	if state != duckdb.StateSuccess {
-		return newError(nil, duckdb.ResultErrorType(&result), duckdb.ResultError(&result))
+		return newError(context.Background(), duckdb.ResultErrorType(&result), duckdb.ResultError(&result))
 	}
 	return nil
 }

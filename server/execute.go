@@ -45,6 +45,8 @@ type parsed struct {
 	text  string
 	admin admin.Statement
 	node  ast.StmtNode
+	plain []string // the columns of a list that is always empty
+	void  bool     // nothing but comments
 }
 
 // parse reads a statement: first as one of ours, then as MySQL's.
@@ -56,6 +58,8 @@ func (s *session) parse(text string) (parsed, error) {
 	if ours != nil {
 		return parsed{text: text, admin: ours}, nil
 	}
+	written := strings.Trim(text, "; \t\r\n")
+	text = uncomment(text)
 	nodes, _, err := s.parser.ParseSQL(text)
 	if other, ok := respelled[strings.ToUpper(strings.Join(strings.Fields(strings.TrimRight(text, "; \t\n")), " "))]; ok && err != nil {
 		nodes, _, err = s.parser.ParseSQL(other)
@@ -66,6 +70,8 @@ func (s *session) parse(text string) (parsed, error) {
 			return s.parseChannelStatus(m[1], m[2])
 		}
 		return s.parseOther(text, err)
+	case len(nodes) == 0 && written != "":
+		return parsed{text: text, void: true}, nil
 	case len(nodes) == 0:
 		return parsed{}, sqlerr.New(sqlerr.EmptyQuery, "Query was empty")
 	case len(nodes) > 1:
@@ -76,8 +82,9 @@ func (s *session) parse(text string) (parsed, error) {
 
 // respelled has statements that the parser does not know in a form that it knows.
 var respelled = map[string]string{
-	"SHOW ALL SLAVES STATUS":                                "SHOW SLAVE STATUS",
-	"SHOW STORAGE ENGINES":                                  "SHOW ENGINES",
+	"SHOW ALL SLAVES STATUS": "SHOW SLAVE STATUS",
+	"BEGIN WORK":             "BEGIN",
+	"SHOW STORAGE ENGINES":   "SHOW ENGINES",
 	"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY": "START TRANSACTION WITH CONSISTENT SNAPSHOT",
 	"START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT": "START TRANSACTION WITH CONSISTENT SNAPSHOT",
 }
@@ -106,6 +113,10 @@ func adminError(err error) error {
 func (s *session) parseOther(text string, cause error) (parsed, error) {
 	if slices.Contains(writingWords, admin.FirstWord(text)) {
 		return parsed{}, errReadOnly()
+	}
+	columns, err := plainAnswer(text)
+	if err != nil || columns != nil {
+		return parsed{text: text, plain: columns}, err
 	}
 	return parsed{}, syntaxError(text, cause)
 }
@@ -190,8 +201,13 @@ func keepsWarnings(node ast.StmtNode) bool {
 }
 
 func (s *session) dispatch(ctx context.Context, p parsed, params []translate.Value) (outcome, error) {
-	if p.admin != nil {
+	switch {
+	case p.admin != nil:
 		return s.manage(ctx, p.admin)
+	case p.plain != nil:
+		return outcome{rows: emptyTable(p.plain...)}, nil
+	case p.void:
+		return done, nil
 	}
 	switch n := p.node.(type) {
 	case *ast.SelectStmt, *ast.SetOprStmt:
@@ -265,7 +281,7 @@ func refuse(node ast.StmtNode) error {
 func (s *session) selectRows(ctx context.Context, n ast.StmtNode, params []translate.Value) (outcome, error) {
 	snapshot := s.snapshot
 	// as in MySQL, a statement that reads no table does not yet fix the transaction's point
-	if sel, ok := n.(*ast.SelectStmt); !ok || sel.From != nil {
+	if readsTables(n) {
 		var err error
 		if snapshot, err = s.pin(ctx); err != nil {
 			return outcome{}, err
@@ -278,6 +294,24 @@ func (s *session) selectRows(ctx context.Context, n ast.StmtNode, params []trans
 	s.warnings = append(s.warnings, r.Warnings...)
 	return outcome{rows: s.limited(n, r.Rows)}, nil
 }
+
+// readsTables tells whether a statement names a table: only then does it begin a transaction.
+func readsTables(n ast.StmtNode) bool {
+	var v tableVisitor
+	n.Accept(&v)
+	return v.found
+}
+
+type tableVisitor struct{ found bool }
+
+func (v *tableVisitor) Enter(n ast.Node) (ast.Node, bool) {
+	if _, ok := n.(*ast.TableName); ok {
+		v.found = true
+	}
+	return n, v.found
+}
+
+func (v *tableVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
 // limited cuts a SELECT without a LIMIT of its own at sql_select_limit.
 func (s *session) limited(n ast.StmtNode, rows result.Rows) result.Rows {

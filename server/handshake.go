@@ -167,6 +167,9 @@ func parseLogin(payload []byte) (login, error) {
 	if l.capabilities&capProtocol41 == 0 || l.capabilities&capSecureConnection == 0 {
 		return l, sqlerr.New(1251, "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
 	}
+	if l.capabilities&capCompress != 0 { // though it was not offered: such a client would compress all that follows
+		return l, sqlerr.New(sqlerr.NotSupportedYet, "This version of Tidemark doesn't yet support compression of the connection; turn it off in the client")
+	}
 	l.user = d.zeroString()
 	if l.capabilities&capPluginAuthLenencData != 0 {
 		l.answer = d.lenBytes()

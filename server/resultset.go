@@ -120,9 +120,12 @@ func (c *conn) writeRows(ctx context.Context, rows result.Rows, encode rowEncode
 	if err := c.endFields(); err != nil {
 		return err
 	}
+	var sent uint64
 	for {
-		err := c.writeBlock(ctx, rows, encode)
+		n, err := c.writeBlock(ctx, rows, encode)
+		sent += uint64(n)
 		if errors.Is(err, io.EOF) {
+			c.session.foundRows = sent
 			return c.endRows(c.status())
 		}
 		if err != nil {
@@ -131,24 +134,25 @@ func (c *conn) writeRows(ctx context.Context, rows result.Rows, encode rowEncode
 	}
 }
 
-func (c *conn) writeBlock(ctx context.Context, rows result.Rows, encode rowEncoder) error {
+// writeBlock sends the next block of rows and tells how many there were.
+func (c *conn) writeBlock(ctx context.Context, rows result.Rows, encode rowEncoder) (int, error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	cells, err := rows.Next()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	fields := rows.Fields()
 	for row := range cells.Len() {
 		if c.row, err = encode(c.session, c.row[:0], fields, cells, row); err != nil {
-			return err
+			return 0, err
 		}
 		if err := c.out.write(c.row); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return cells.Len(), nil
 }
 
 // rowEncoder appends one row in one of the two forms of the protocol.

@@ -34,6 +34,7 @@ type session struct {
 	prepared map[string]*statement // by PREPARE
 	// snapshot is what the transaction under way reads; nil before its first read and outside of one.
 	snapshot      *query.Snapshot
+	foundRows     uint64 // rows of the last result
 	inTransaction bool
 	now           time.Time // of the statement
 	parser        *parser.Parser
@@ -173,6 +174,9 @@ func (s *session) resultLength(f *field.Field) uint32 {
 	if f.Charset == field.Binary || f.Length == 1<<32-1 {
 		return f.Length
 	}
+	if f.Type == field.Blob && s.text("character_set_results") == nullText {
+		return f.Length / 4 // drivers tell TINYTEXT from TEXT by the length, which is in the column's bytes then
+	}
 	if c := query.CharsetByName(s.resultCharset); c != nil {
 		return f.Length / 4 * uint32(c.MaxBytes)
 	}
@@ -267,7 +271,9 @@ func (s *session) function(name string) (translate.Value, bool) {
 		return text(s.user + "@%")
 	case "CONNECTION_ID":
 		return translate.Value{Kind: translate.UintValue, Uint: uint64(s.conn.id)}, true
-	case "LAST_INSERT_ID", "FOUND_ROWS":
+	case "FOUND_ROWS":
+		return translate.Value{Kind: translate.UintValue, Uint: s.foundRows}, true
+	case "LAST_INSERT_ID":
 		return translate.Value{Kind: translate.UintValue}, true
 	case "ROW_COUNT":
 		return translate.Value{Kind: translate.IntValue, Int: -1}, true

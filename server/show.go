@@ -126,31 +126,44 @@ func (s *session) shownFixed(n *ast.ShowStmt) (*result.Table, error) {
 		return s.server.replicaStatus(!strings.Contains(strings.ToUpper(n.Text()), "SLAVE"), n.DBName), nil
 	case ast.ShowBinlogStatus, ast.ShowMasterStatus:
 		return s.server.binlogStatus(), nil
+	case ast.ShowCreateView:
+		return s.showCreateView(n)
+	case ast.ShowCreateProcedure:
+		return nil, errNoRoutine("PROCEDURE", n.Procedure.Name.O)
 	case ast.ShowPrivileges:
 		return emptyTable("Privilege", "Context", "Comment"), nil
 	}
 	if names, ok := emptyShows[n.Tp]; ok {
-		return emptyTable(strings.Fields(names)...), nil
+		return emptyTable(strings.Split(names, ",")...), nil
 	}
 	return nil, sqlerr.New(sqlerr.NotSupportedYet, "This version of Tidemark doesn't yet support '%s'", strings.ToUpper(firstWords(n.Text(), 3)))
 }
 
-// emptyShows are the lists of things that are never here.
+// emptyShows are the lists of things that are never here, with the names of their columns.
 var emptyShows = map[ast.ShowStmtType]string{
-	ast.ShowTriggers:        "Trigger Event Table Statement Timing Created sql_mode Definer character_set_client collation_connection Database_Collation",
-	ast.ShowEvents:          "Db Name Definer Time_zone Type Execute_at Interval_value Interval_field Starts Ends Status Originator character_set_client collation_connection Database_Collation",
-	ast.ShowProcedureStatus: "Db Name Type Language Definer Modified Created Security_type Comment character_set_client collation_connection Database_Collation",
-	ast.ShowFunctionStatus:  "Db Name Type Language Definer Modified Created Security_type Comment character_set_client collation_connection Database_Collation",
-	ast.ShowPlugins:         "Name Status Type Library License",
-	ast.ShowOpenTables:      "Database Table In_use Name_locked",
-	ast.ShowProfiles:        "Query_ID Duration Query",
-	ast.ShowProfile:         "Status Duration",
+	ast.ShowTriggers:        "Trigger,Event,Table,Statement,Timing,Created:time,sql_mode,Definer,character_set_client,collation_connection,Database Collation",
+	ast.ShowEvents:          "Db,Name,Definer,Time zone,Type,Execute at:time,Interval value,Interval field,Starts:time,Ends:time,Status,Originator:int,character_set_client,collation_connection,Database Collation",
+	ast.ShowProcedureStatus: "Db,Name,Type,Language,Definer,Modified:time,Created:time,Security_type,Comment,character_set_client,collation_connection,Database Collation",
+	ast.ShowFunctionStatus:  "Db,Name,Type,Language,Definer,Modified:time,Created:time,Security_type,Comment,character_set_client,collation_connection,Database Collation",
+	ast.ShowPlugins:         "Name,Status,Type,Library,License",
+	ast.ShowOpenTables:      "Database,Table,In_use:int,Name_locked:int",
+	ast.ShowProfiles:        "Query_ID:int,Duration,Query",
+	ast.ShowProfile:         "Status,Duration",
 }
 
+// emptyTable makes a table of text columns; names that end in :int or :time are of integers and of times.
 func emptyTable(names ...string) *result.Table {
 	var fields []field.Field
 	for _, name := range names {
-		fields = append(fields, result.Text(name))
+		name, kind, _ := strings.Cut(name, ":")
+		switch kind {
+		case "int":
+			fields = append(fields, result.Int(name))
+		case "time":
+			fields = append(fields, result.DateTime(name))
+		default:
+			fields = append(fields, result.Text(name))
+		}
 	}
 	return result.NewTable(fields...)
 }
@@ -301,6 +314,19 @@ func (s *session) showCreateTable(n *ast.ShowStmt) (*result.Table, error) {
 	t := result.NewTable(result.Object("Table"), result.LongText("Create Table"))
 	t.Add(x.Def.Name, x.CreateTable())
 	return t, nil
+}
+
+// showCreateView refuses: there are no views.
+func (s *session) showCreateView(n *ast.ShowStmt) (*result.Table, error) {
+	x, err := s.tableOf(n)
+	if err != nil {
+		return nil, err
+	}
+	return nil, sqlerr.New(1347, "'%s.%s' is not VIEW", x.Database, x.Def.Name)
+}
+
+func errNoRoutine(kind, name string) error {
+	return sqlerr.New(1305, "%s %s does not exist", kind, name)
 }
 
 // showCreateDatabase gives the statement that makes the database again, with '...' in place of the password.

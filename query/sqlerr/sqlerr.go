@@ -87,7 +87,7 @@ var states = map[uint16]string{
 	SubqueryRows: "21000", OutOfRange: "22003", AccessDenied: "28000", NoDatabase: "3D000", QueryInterrupted: "70100",
 	NoSuchTable: "42S02", 1109: "42S02",
 	UnknownDatabase: "42000", Parse: "42000", EmptyQuery: "42000", WrongDatabaseName: "42000", UnknownCharset: "42000",
-	WrongValueForVar: "42000", WrongTypeForVar: "42000", NotSupportedYet: "42000", CollationMismatch: "42000", 1044: "42000", 1461: "42000",
+	WrongValueForVar: "42000", WrongTypeForVar: "42000", NotSupportedYet: "42000", CollationMismatch: "42000", 1044: "42000", 1305: "42000", 1461: "42000",
 }
 
 func stateOf(code uint16) string {

@@ -61,7 +61,10 @@ func (t *translator) castSigned(x expr) (expr, error) {
 }
 
 func (t *translator) castUnsigned(x expr) (expr, error) {
-	if x.typ.Kind == KindDecimal || x.typ.Kind == KindDouble {
+	switch {
+	case x.typ.Kind == KindDecimal && x.phys.k == physDecimal:
+		return castDecimalUnsigned(x.number()), nil
+	case x.typ.Kind == KindDecimal || x.typ.Kind == KindDouble:
 		return x, unsupported("CAST(... AS UNSIGNED) of a value that is no integer")
 	}
 	if x.typ.isText() && !x.typ.isEnum() && !x.typ.isSet() {
@@ -69,6 +72,17 @@ func (t *translator) castUnsigned(x expr) (expr, error) {
 	}
 	b, err := t.bits(x)
 	return expr{sql: b, typ: unsignedType(), phys: phys{k: physUint64}}, err
+}
+
+// castDecimalUnsigned rounds half away from zero; of negative numbers the bits are kept, and what does not fit is the
+// nearest that does.
+func castDecimalUnsigned(x expr) expr {
+	rounded := "CAST(round(" + x.sql + ", 0) AS HUGEINT)"
+	sql := fmt.Sprintf("CAST(CASE WHEN %[1]s < 0 THEN greatest(%[1]s, -9223372036854775808) + 18446744073709551616 "+
+		"ELSE least(%[1]s, 18446744073709551615) END AS UBIGINT)", rounded)
+	ty := unsignedType()
+	ty.Nullable = x.typ.Nullable
+	return expr{sql: sql, typ: ty, phys: phys{k: physUint64}}
 }
 
 // castDecimal rounds half away from zero; what does not fit is MySQL's largest value, which is refused here by an error

@@ -323,8 +323,15 @@ func (t *translator) variable(n *ast.VariableExpr) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
-	return t.literalExpr(v)
+	x, err := t.literalExpr(v)
+	if v.Kind == UintValue { // whatever its value, the type is unsigned
+		x.typ.Unsigned, x.typ.Length = true, unsignedVariableLength
+	}
+	return x, err
 }
+
+// unsignedVariableLength is the display width that MySQL gives to system variables of unsigned types.
+const unsignedVariableLength = 21
 
 // collate translates x COLLATE name.
 func (t *translator) collate(e *env, n *ast.SetCollationExpr) (expr, error) {

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -451,6 +452,17 @@ func (t *translator) count(n ast.ExprNode) (uint64, error) {
 		return uint64(v.Int), nil
 	case ok && v.Kind == UintValue:
 		return v.Uint, nil
+	case ok && v.Kind == DoubleValue && v.Float >= 0 && v.Float < 1<<63 && v.Float == math.Trunc(v.Float):
+		return uint64(v.Float), nil // drivers without integers send these
+	case ok && (v.Kind == TextValue || v.Kind == DecimalValue) && isParam(n):
+		if u, err := strconv.ParseUint(v.Text, 10, 64); err == nil {
+			return u, nil
+		}
 	}
 	return 0, errorf(1210, "HY000", "Incorrect arguments to LIMIT")
+}
+
+func isParam(n ast.ExprNode) bool {
+	_, ok := unwrapParens(n).(*driver.ParamMarkerExpr)
+	return ok
 }

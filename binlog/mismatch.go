@@ -57,8 +57,8 @@ func expected(c *schema.Column) (want mapColumn, ok bool) {
 		schema.Time: {typ: typeTime2, fsp: c.FSP}, schema.Decimal: {typ: typeNewDecimal, prec: c.Precision, scale: c.Scale},
 		schema.Bit:  {typ: typeBit, bits: c.Length, length: (c.Length + 7) / 8},
 		schema.Enum: {typ: typeEnum, length: enumBytes(len(c.Elements))}, schema.Set: {typ: typeSet, length: setBytes(len(c.Elements))},
-		schema.Char: {typ: typeString, length: c.Length * charBytes(c.Charset)}, schema.Binary: {typ: typeString, length: c.Length},
-		schema.VarChar: {typ: typeVarChar, length: c.Length * charBytes(c.Charset)}, schema.VarBinary: {typ: typeVarChar, length: c.Length},
+		schema.Char: {typ: typeString, length: c.Length * schema.CharBytes(c.Charset)}, schema.Binary: {typ: typeString, length: c.Length},
+		schema.VarChar: {typ: typeVarChar, length: c.Length * schema.CharBytes(c.Charset)}, schema.VarBinary: {typ: typeVarChar, length: c.Length},
 	}
 	want, ok = fixed[c.Type]
 	if c.Type == schema.Decimal && (c.Precision < 1 || c.Precision > maxDecimal || c.Scale < 0 || c.Scale > c.Precision) {
@@ -79,17 +79,6 @@ func setBytes(labels int) int {
 		return n
 	}
 	return 8
-}
-
-// charBytes is the most bytes that a character takes.
-func charBytes(charset string) int {
-	switch charset {
-	case "utf8mb4":
-		return 4
-	case "utf8mb3", "utf8":
-		return 3
-	}
-	return 1
 }
 
 // charsetMismatch compares character sets. Collations of one character set do not change what is stored.

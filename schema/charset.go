@@ -15,6 +15,17 @@ func SupportedCharset(name string) bool {
 	return false
 }
 
+// CharBytes is the most bytes that a character of the character set takes.
+func CharBytes(charset string) int {
+	switch charset {
+	case "utf8mb4":
+		return 4
+	case "utf8mb3", "utf8":
+		return 3
+	}
+	return 1
+}
+
 // ToUTF8 converts stored bytes of a character set to UTF-8. The result may be b itself. ok is false when b has
 // bytes that are not valid in the character set; the result then has U+FFFD in their place.
 func ToUTF8(charset string, b []byte) (out []byte, ok bool) {

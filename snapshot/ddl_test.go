@@ -5,7 +5,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemarkdb/tidemark/column"
+	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
+	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // TestDefinitionChanges is SNAP-03: a definition change of a table, whether it is still to be read, half read or read,
@@ -100,5 +106,36 @@ func TestSinkFails(t *testing.T) {
 	m.failAdd = errors.New("disk full")
 	if _, err := run(t, config(t, s, db), m); !errors.Is(err, m.failAdd) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSessionAfterChange: a session whose table turns out to be another one can still be used, as package verify does for
+// the tables that follow.
+func TestSessionAfterChange(t *testing.T) {
+	s, db := mysqltest.FreshDatabase(t)
+	s.Exec(t, db, "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))", "CREATE TABLE b (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1, 'x')", "INSERT INTO b VALUES (7)")
+	for name, ddl := range map[string]string{"rebuilt": "ALTER TABLE a MODIFY v INT UNSIGNED", "instant": "ALTER TABLE a ADD COLUMN w INT, ALGORITHM=INSTANT"} {
+		t.Run(name, func(t *testing.T) {
+			s.Exec(t, db, "DROP TABLE a", "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO a VALUES (1, '1')")
+			ctx := t.Context()
+			conn, err := wire.Dial(ctx, config(t, s, db).Source)
+			require.NoError(t, err)
+			defer func() { _ = conn.Close() }()
+			require.NoError(t, OpenView(ctx, conn))
+			catalog, err := compat.ReadCatalog(ctx, conn, db, nil, nil)
+			require.NoError(t, err)
+			require.NoError(t, LetGo(ctx, conn))
+			s.Exec(t, db, ddl)
+			a := catalog.Table("a").Clone()
+			if name == "instant" { // readable as it was, under a definition that does not fit
+				a.Columns[1].Type = schema.Int
+			}
+			require.ErrorIs(t, Scan(ctx, conn, a, func(*column.Batch) error { return nil }), ErrSchemaChanged)
+			_, err = Select(ctx, conn, a, "id = 1")
+			require.ErrorIs(t, err, ErrSchemaChanged)
+			rows, err := Select(ctx, conn, catalog.Table("b"), "TRUE")
+			require.NoError(t, err)
+			require.Equal(t, 1, rows.Rows())
+		})
 	}
 }

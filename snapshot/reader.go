@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
@@ -131,7 +132,7 @@ func streamRange(ctx context.Context, conn *wire.Conn, t *schema.Table, rng keyR
 	}
 	decoder, err := wire.NewDecoder(t, stream.Fields, rows)
 	if err != nil {
-		return err
+		return errors.Join(err, stream.Drop()) // package verify goes on with the connection
 	}
 	for {
 		row, err := stream.Next()

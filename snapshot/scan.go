@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -72,7 +73,7 @@ func Select(ctx context.Context, conn *wire.Conn, t *schema.Table, condition str
 	}
 	decoder, err := wire.NewDecoder(t, stream.Fields, rows)
 	if err != nil {
-		return nil, schemaError(t, err)
+		return nil, schemaError(t, errors.Join(err, stream.Drop()))
 	}
 	for {
 		row, err := stream.Next()

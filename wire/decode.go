@@ -293,6 +293,10 @@ func (r *rowReader) dateTime() (m moment) {
 		return m
 	}
 	m.year, m.month, m.day = int(binary.LittleEndian.Uint16(b)), int(b[2]), int(b[3])
+	if m.month > 12 {
+		r.failed = true
+		return moment{}
+	}
 	if size >= 7 {
 		m.hour, m.minute, m.second = int(b[4]), int(b[5]), int(b[6])
 	}
@@ -307,20 +311,7 @@ func (m moment) unix() int64 {
 	if m.year == 0 {
 		return 0
 	}
-	return daysSince1970(m.year, m.month, m.day)*86400 + int64(m.hour*3600+m.minute*60+m.second)
-}
-
-// daysSince1970 counts days in the Gregorian calendar, with years that begin in March so that the leap day is the last.
-func daysSince1970(y, m, d int) int64 {
-	if m <= 2 {
-		y--
-		m += 12
-	}
-	const daysTo1970 = 719468 // from 0000-03-01
-	era := y / 400
-	yoe := y - era*400
-	doy := (153*(m-3)+2)/5 + d - 1
-	return int64(era*146097+yoe*365+yoe/4-yoe/100+doy) - daysTo1970
+	return int64(column.DaysFromCivil(m.year, m.month, m.day))*86400 + int64(m.hour*3600+m.minute*60+m.second)
 }
 
 // time reads a TIME: 0, 8 or 12 bytes.

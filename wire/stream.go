@@ -26,7 +26,7 @@ type Field struct {
 	Decimals byte
 }
 
-// Rows is a streamed result in the binary protocol. It must be read to its end or the connection closed.
+// Rows is a streamed result in the binary protocol. It must be read to its end (see Drop) or the connection closed.
 type Rows struct {
 	conn   *Conn
 	stmt   *client.Stmt
@@ -131,6 +131,17 @@ func (r *Rows) Next() ([]byte, error) {
 	r.count++
 	r.bytes += int64(len(p))
 	return p, nil
+}
+
+// Drop reads the rest of the result and throws it away, so that the connection can be used again. It is for results that
+// turn out to be of no use; a long one costs less to close the connection.
+func (r *Rows) Drop() error {
+	for {
+		p, err := r.Next()
+		if p == nil || err != nil {
+			return err
+		}
+	}
 }
 
 func (r *Rows) finish() error {

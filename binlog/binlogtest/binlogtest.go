@@ -105,7 +105,7 @@ func Transaction(kind binlog.Kind, g gtid.GTID, start, end gtid.Position, events
 
 // describe gives a column's type and metadata as a table map has them.
 func describe(c *schema.Column) (typ byte, meta []byte) {
-	length := c.Length * charBytes(c.Charset)
+	length := c.Length * schema.CharBytes(c.Charset)
 	switch c.Type {
 	case schema.TinyInt:
 		return 1, nil
@@ -147,16 +147,6 @@ func describe(c *schema.Column) (typ byte, meta []byte) {
 		return 245, []byte{4}
 	}
 	return 252, []byte{byte(blobBytes(c.Type))}
-}
-
-func charBytes(charset string) int {
-	switch charset {
-	case "utf8mb4":
-		return 4
-	case "utf8mb3", "utf8":
-		return 3
-	}
-	return 1
 }
 
 func enumBytes(c *schema.Column) int {

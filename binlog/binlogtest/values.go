@@ -83,7 +83,7 @@ func appendBytes(b []byte, c *schema.Column, s string) []byte {
 		s = strings.TrimRight(s, "\x00") // as the source does
 		fallthrough
 	case schema.Char, schema.VarChar, schema.VarBinary:
-		if c.Length*charBytes(c.Charset) > 255 {
+		if c.Length*schema.CharBytes(c.Charset) > 255 {
 			return append(appendLittle(b, uint64(len(s)), 2), s...)
 		}
 		return append(append(b, byte(len(s))), s...)

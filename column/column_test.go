@@ -2,12 +2,15 @@ package column
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/tidemarkdb/tidemark/schema"
@@ -113,7 +116,7 @@ func TestPrint(t *testing.T) {
 // What Print shows, AppendText reads back to the same.
 func TestDaysFromCivil(t *testing.T) {
 	for day := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
-		if got, want := daysFromCivil(day.Year(), int(day.Month()), day.Day()), int(day.Unix()/86400); got != want {
+		if got, want := DaysFromCivil(day.Year(), int(day.Month()), day.Day()), int(day.Unix()/86400); got != want {
 			t.Fatalf("%s is day %d, not %d", day.Format(time.DateOnly), got, want)
 		}
 	}
@@ -214,6 +217,25 @@ func TestKeysOfBothBuilders(t *testing.T) {
 	}
 	if fmt.Sprintf("%q", got) != `["ax\x00\x00\x00" "ay\x00\x00\x00" "bx\x00\x00\x00"]` {
 		t.Errorf("sorted: %q", got)
+	}
+}
+
+// An exact value that can't be read is an error, and is not left out.
+func TestProjectDamagedExact(t *testing.T) {
+	b := NewBuilder(memory.DefaultAllocator, table(id))
+	b.Column(0).Int(1)
+	b.EndRow()
+	batch, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact := array.NewBinaryBuilder(memory.DefaultAllocator, arrow.BinaryTypes.Binary)
+	exact.Append([]byte{2, 200})
+	batch.Exact = exact.NewBinaryArray()
+	now := batch.Table.Clone()
+	now.Version++
+	if _, err := batch.Project(now); !errors.Is(err, errExactDamaged) {
+		t.Error(err)
 	}
 }
 

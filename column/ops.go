@@ -128,25 +128,31 @@ func (b *Batch) Project(t *schema.Table) (*Batch, error) {
 		added = append(added, exact...)
 	}
 	out.Record = array.NewRecordBatch(t.ArrowSchema(), columns, int64(b.Rows()))
-	out.Exact = b.projectExact(t, added)
+	var err error
+	if out.Exact, err = b.projectExact(t, added); err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.FullName(), err)
+	}
 	return out, nil
 }
 
 // projectExact keeps the exact values of columns that still exist, and adds those of initial values.
-func (b *Batch) projectExact(t *schema.Table, added []byte) *array.Binary {
+func (b *Batch) projectExact(t *schema.Table, added []byte) (*array.Binary, error) {
 	if b.Exact == nil && len(added) == 0 {
-		return nil
+		return nil, nil
 	}
 	out := array.NewBinaryBuilder(memory.DefaultAllocator, arrow.BinaryTypes.Binary)
 	used := false
 	for i := range b.Rows() {
 		var row []byte
 		if b.Exact != nil && !b.Exact.IsNull(i) {
-			_ = WalkExact(b.Exact.Value(i), func(id uint32, text []byte) {
+			err := WalkExact(b.Exact.Value(i), func(id uint32, text []byte) {
 				if t.ColumnByID(id) >= 0 {
 					row = AppendExact(row, id, text)
 				}
 			})
+			if err != nil {
+				return nil, fmt.Errorf("row %d: %w", i, err)
+			}
 		}
 		row = append(row, added...)
 		if len(row) == 0 {
@@ -157,9 +163,9 @@ func (b *Batch) projectExact(t *schema.Table, added []byte) *array.Binary {
 		out.Append(row)
 	}
 	if !used {
-		return nil
+		return nil, nil
 	}
-	return out.NewBinaryArray()
+	return out.NewBinaryArray(), nil
 }
 
 // initial gives n times the initial value of a column that came by ADD COLUMN, and its exact form if it has one.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 // BinaryVariable names an environment variable with the path of a program to test instead of one built here.
@@ -32,6 +33,7 @@ var build = sync.OnceValues(func() (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building tidemark: %w\n%s", err, out)
 	}
+	removeOld(filepath.Dir(target))
 	dir, err := os.MkdirTemp(filepath.Dir(target), "run-")
 	if err != nil {
 		return "", err
@@ -42,6 +44,19 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	return own, nil
 })
+
+// removeOld removes what processes left that did not come to CleanUp, a day later, when none of them runs any more.
+func removeOld(dir string) {
+	runs, err := filepath.Glob(filepath.Join(dir, "run-*"))
+	if err != nil {
+		return
+	}
+	for _, run := range runs {
+		if info, err := os.Stat(run); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(run)
+		}
+	}
+}
 
 // Binary builds the program, once in a test process, and returns its path.
 func Binary(tb testing.TB) string {

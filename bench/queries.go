@@ -24,7 +24,8 @@ var analytical = []struct{ name, sql string }{
 	{"like", `SELECT mode, COUNT(*) FROM line_items WHERE note LIKE '%bold requests%' GROUP BY mode ORDER BY mode`},
 }
 
-const repeats = 5
+// repeats is how often a query runs; the best time counts, as in the design's own measurements.
+const repeats = 7
 
 // queries measures the five queries on the lines table after a tenth of its rows was updated.
 func (b *bench) queries(ctx context.Context) (err error) {
@@ -44,6 +45,9 @@ func (b *bench) queries(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, duck.Close()) }()
 
+	if err := b.tidemark.settle(); err != nil {
+		return err
+	}
 	toDuck, toInnoDB := 0.0, 0.0
 	for _, q := range analytical {
 		o, err := best(ctx, ours, q.sql, repeats)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -123,6 +124,46 @@ func (t *tidemark) caughtUp(ctx context.Context, source *sql.DB, database string
 func (t *tidemark) exec(ctx context.Context, statement string) error {
 	_, err := t.db.ExecContext(ctx, statement)
 	return err
+}
+
+// processorTime reads how long the process has been running on any core so far: what other programs on the machine can't
+// blur.
+func (t *tidemark) processorTime() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", t.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, which may hold anything, ends with the last parenthesis; user and system time are the fields 14 and 15 of proc(5),
+	// in ticks of 10 ms.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, errors.New("/proc/PID/stat is too short")
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, err
+}
+
+// settle waits until merges and the like are over: until the process hardly runs for half a second, at most half a minute.
+func (t *tidemark) settle() error {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		before, err := t.processorTime()
+		if err != nil {
+			return err
+		}
+		time.Sleep(500 * time.Millisecond)
+		after, err := t.processorTime()
+		if err != nil {
+			return err
+		}
+		if after-before <= 20*time.Millisecond {
+			return nil
+		}
+	}
+	return nil
 }
 
 // peakMemory reads the largest resident set of the process so far, in bytes.

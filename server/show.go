@@ -232,7 +232,7 @@ func (s *session) showTables(n *ast.ShowStmt) (*result.Table, error) {
 	}
 	fields := []field.Field{result.Object("Tables_in_" + db + patternSuffix(n, s))}
 	if n.Full {
-		fields = append(fields, result.Name("Table_type"))
+		fields = append(fields, result.Enum("Table_type"))
 	}
 	t := result.NewTable(fields...)
 	for _, x := range tables {
@@ -250,7 +250,7 @@ func (s *session) showTableStatus(n *ast.ShowStmt) (*result.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := result.NewTable(result.Object("Name"), result.Name("Engine"), result.Int("Version"), result.Name("Row_format"), result.Uint("Rows"),
+	t := result.NewTable(result.Object("Name"), result.Name("Engine"), result.Int("Version"), result.Enum("Row_format"), result.Uint("Rows"),
 		result.Uint("Avg_row_length"), result.Uint("Data_length"), result.Uint("Max_data_length"), result.Uint("Index_length"), result.Uint("Data_free"),
 		result.Uint("Auto_increment"), result.DateTime("Create_time"), result.DateTime("Update_time"), result.DateTime("Check_time"),
 		result.Name("Collation"), result.Int("Checksum"), result.Name("Create_options"), result.LongText("Comment"))
@@ -269,10 +269,10 @@ func (s *session) showColumns(n *ast.ShowStmt) (*result.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := result.NewTable(result.Name("Field"), result.LongText("Type"), result.Name("Null"), result.Name("Key"), result.LongText("Default"), result.Text("Extra"))
+	t := result.NewTable(result.Name("Field"), result.BlobText("Type", 1<<24-1), result.Name("Null"), result.Enum("Key"), result.BlobText("Default", 1<<16-1), result.Text("Extra"))
 	if n.Full {
-		t = result.NewTable(result.Name("Field"), result.LongText("Type"), result.Name("Collation"), result.Name("Null"), result.Name("Key"),
-			result.LongText("Default"), result.Text("Extra"), result.Text("Privileges"), result.LongText("Comment"))
+		t = result.NewTable(result.Name("Field"), result.BlobText("Type", 1<<24-1), result.Name("Collation"), result.Name("Null"), result.Enum("Key"),
+			result.BlobText("Default", 1<<16-1), result.Text("Extra"), result.Text("Privileges"), result.LongText("Comment"))
 	}
 	for i := range x.Def.Columns {
 		c := &x.Def.Columns[i]

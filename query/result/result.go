@@ -66,6 +66,13 @@ func LongText(name string) field.Field {
 	return field.Field{Name: name, Type: field.Blob, Charset: field.UTF8MB3, Length: 1<<32 - 1, Flags: field.BlobFlag}
 }
 
+// BlobText makes a column for text of up to so many bytes: drivers tell TEXT, MEDIUMTEXT and LONGTEXT apart by it.
+func BlobText(name string, length uint32) field.Field {
+	f := LongText(name)
+	f.Length = length * utf8mb4Max
+	return f
+}
+
 // Name makes a text column of names whose case does not matter.
 func Name(name string) field.Field {
 	return field.Field{Name: name, Type: field.VarString, Charset: field.UTF8MB3, Length: nameLength * utf8mb4Max}
@@ -75,6 +82,13 @@ func Name(name string) field.Field {
 func Object(name string) field.Field {
 	f := Name(name)
 	f.Charset = field.UTF8MB3Bin
+	return f
+}
+
+// Enum makes a column of one of a few words.
+func Enum(name string) field.Field {
+	f := Object(name)
+	f.Type, f.Flags = field.String, field.EnumFlag
 	return f
 }
 

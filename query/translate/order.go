@@ -160,6 +160,8 @@ func orderOutput(t *translator, sql string, out []outColumn, order []orderItem, 
 // sortSQL gives the text by which DuckDB sorts values as MySQL sorts them.
 func (x expr) sortSQL() (string, error) {
 	switch {
+	case x.key != "" && x.typ.isText() && x.typ.Collation.known && x.typ.Collation.Binary:
+		return collationKey(x.key, x.typ.Collation, true) // the key tells equal from not equal only
 	case x.key != "":
 		return x.key, nil
 	case x.typ.Kind == KindJSON:

@@ -17,7 +17,6 @@
 //     same commit.
 //
 // How a fault is pinned to its transaction: transactions are folded together, so a divergence shows only for the batch.
-// The batch is then taken back and carried out one transaction at a time until the fault comes up again, alone; its
-// table is quarantined and the transaction done again without it. That costs one slow batch a fault and nothing
-// otherwise.
+// The batch is then taken back and carried out in halves until the fault comes up again, alone; its table is quarantined
+// and the transaction done again without it. That costs one slow batch a fault and nothing otherwise.
 package replay

@@ -30,12 +30,12 @@ func (s Spec) Source() string { return fmt.Sprintf("%s:%d/%s", s.Host, s.Port, s
 
 // Settings tune one database. The names in comments are those of SQL.
 type Settings struct {
-	// MaxRowsInBuffer and MaxBytesInBuffer close a batch after the transaction in hand when one table has so many rows
-	// or bytes in it (max_rows_in_buffer, 65505; max_bytes_in_buffer, 1048576). A stream that lags makes larger batches.
+	// MaxRowsInBuffer and MaxBytesInBuffer close a batch after the transaction in hand when it has so many row events or
+	// bytes, of all tables (max_rows_in_buffer, 65505; max_bytes_in_buffer, 1048576). A stream that lags makes larger batches.
 	MaxRowsInBuffer  int64
 	MaxBytesInBuffer int64
-	// MaxRowsInBuffers and MaxBytesInBuffers are the same for all tables together (max_rows_in_buffers, 65505;
-	// max_bytes_in_buffers, 1048576).
+	// MaxRowsInBuffers and MaxBytesInBuffers are bounds of the same batch; the smaller of the two counts
+	// (max_rows_in_buffers, 65505; max_bytes_in_buffers, 1048576).
 	MaxRowsInBuffers  int64
 	MaxBytesInBuffers int64
 	// MaxFlushDataTime closes a batch when its first transaction has waited that long (max_flush_data_time, 200 ms).

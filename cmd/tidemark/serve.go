@@ -170,7 +170,7 @@ func openStore(dir string, memory budget, logger *slog.Logger) (*storage.Store, 
 
 func serveStore(ctx context.Context, o *serveOptions, config server.Config, memory budget, store *storage.Store, listener net.Listener, logger *slog.Logger) error {
 	eng, err := engine.Open(engine.Options{
-		MemoryLimitBytes: memory.engine, Threads: o.threads, TempDir: filepath.Join(o.data, "tmp"), PartDirs: []string{o.data}, Logger: logger,
+		MemoryLimitBytes: memory.engine, Threads: o.threads, TempDir: filepath.Join(o.data, "tmp"), PartDirs: []string{filepath.Join(o.data, "parts")}, Logger: logger,
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ type conn struct {
 var (
 	errClientGone = errors.New("the client is gone")
 	errQuit       = errors.New("the client said good-bye")
+	errFault      = errors.New("internal error")
 	errKilled     = sqlerr.New(sqlerr.QueryInterrupted, "Query execution was interrupted")
 	errTimeout    = sqlerr.New(sqlerr.QueryTimeout, "Query execution was interrupted, maximum statement execution time exceeded")
 	errShutdown   = sqlerr.New(sqlerr.ServerShutdown, "Server shutdown in progress")
@@ -110,7 +112,7 @@ func (c *conn) serve(ctx context.Context) error {
 			return err
 		}
 		c.out.seq = p.next
-		if err := c.perform(ctx, p.payload); err != nil {
+		if err := c.performGuarded(ctx, p.payload); err != nil {
 			return err
 		}
 		if err := c.out.flush(); err != nil {
@@ -186,6 +188,21 @@ func (c *conn) setState(command, info string) {
 	defer c.mu.Unlock()
 	c.command, c.info, c.since = command, info, time.Now()
 	c.user, c.db = c.session.user, c.session.database
+}
+
+// performGuarded runs one command. A fault of our own in it ends the connection and not the process, which follows the
+// sources for everybody else: statements only read, so nothing that they leave half done matters to others.
+func (c *conn) performGuarded(ctx context.Context, payload []byte) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		c.server.logger.Error("a statement met a fault of Tidemark's own; its connection is ended", "connection", c.id, "fault", p, "stack", string(debug.Stack()))
+		fault := c.writeError(sqlerr.New(sqlerr.Unknown, "Internal error of Tidemark; the server's log has the details. Please report it, with the statement"))
+		err = errors.Join(errFault, fault, c.out.flush())
+	}()
+	return c.perform(ctx, payload)
 }
 
 // perform runs one command. Its error ends the connection; errors of the command itself have been sent.

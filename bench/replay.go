@@ -129,14 +129,15 @@ func (b *bench) pull(ctx context.Context, file string) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// replica is a MySQL replica of the source, stopped, that has everything up to its creation.
+// replica is a MySQL replica of the source, stopped, that has everything up to its creation. It is as durable as MySQL is
+// by default and as Tidemark is: every commit is synced.
 type replica struct {
 	server *mysqltest.Server
 	db     *sql.DB
 }
 
 func (b *bench) startReplica(ctx context.Context, source *sql.DB, database string) (*replica, error) {
-	server, err := mysqltest.StartServer(ctx, mysqltest.Options{Own: true, Args: []string{
+	server, err := mysqltest.StartServer(ctx, mysqltest.Options{Own: true, Durable: true, Args: []string{
 		"--server-id=2", "--innodb-buffer-pool-size=1G", "--innodb-redo-log-capacity=1G", "--replicate-do-db=" + database,
 	}})
 	if err != nil {

@@ -192,7 +192,7 @@ func Initial(t *schema.Table, c *schema.Column) (arrow.Array, []byte, error) {
 	return builder.NewArray(), h.exact, h.err
 }
 
-type fixedArray[T any] interface {
+type valueArray[T any] interface {
 	arrow.Array
 	Value(int) T
 }
@@ -202,7 +202,7 @@ type fixedBuilder[T any] interface {
 	UnsafeAppend(T)
 }
 
-func takeFixed[T any](a fixedArray[T], b fixedBuilder[T], rows []int) arrow.Array {
+func takeFixed[T any](a valueArray[T], b fixedBuilder[T], rows []int) arrow.Array {
 	b.Reserve(len(rows))
 	for _, r := range rows {
 		if a.IsNull(r) {
@@ -234,27 +234,20 @@ func take(a arrow.Array, rows []int) arrow.Array {
 	case *array.Decimal128:
 		return takeFixed(a, b.(*array.Decimal128Builder), rows)
 	case *array.String:
-		return takeString(a, b.(*array.StringBuilder), rows)
+		return takeVariable(a, b.(*array.StringBuilder), rows)
 	case *array.Binary:
-		return takeBinary(a, b.(*array.BinaryBuilder), rows)
+		return takeVariable(a, b.(*array.BinaryBuilder), rows)
 	default:
 		panic(fmt.Sprintf("column: no stored column has type %s", a.DataType()))
 	}
 }
 
-func takeString(a *array.String, b *array.StringBuilder, rows []int) arrow.Array {
-	b.Reserve(len(rows))
-	for _, r := range rows {
-		if a.IsNull(r) {
-			b.AppendNull()
-		} else {
-			b.Append(a.Value(r))
-		}
-	}
-	return b.NewArray()
+type variableBuilder[T any] interface {
+	array.Builder
+	Append(T)
 }
 
-func takeBinary(a *array.Binary, b *array.BinaryBuilder, rows []int) arrow.Array {
+func takeVariable[T any](a valueArray[T], b variableBuilder[T], rows []int) arrow.Array {
 	b.Reserve(len(rows))
 	for _, r := range rows {
 		if a.IsNull(r) {

@@ -154,16 +154,6 @@ func (s *Server) Restart() {
 	s.Start()
 }
 
-// Running tells whether the process lives.
-func (s *Server) Running() bool {
-	select {
-	case <-s.exited:
-		return false
-	default:
-		return true
-	}
-}
-
 // PID is the process of the server.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 

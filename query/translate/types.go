@@ -56,11 +56,6 @@ type Type struct {
 	Elements []string
 }
 
-// numeric tells integers, decimals and doubles.
-func (t *Type) numeric() bool {
-	return t.Kind == KindInt || t.Kind == KindDecimal || t.Kind == KindDouble
-}
-
 // temporal tells DATE, DATETIME, TIMESTAMP and TIME.
 func (t *Type) temporal() bool {
 	return t.Kind == KindDate || t.Kind == KindDateTime || t.Kind == KindTime

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-
 	"io"
 	"regexp"
 	"slices"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/pingcap/tidb/pkg/parser/mysql"
-	"github.com/pingcap/tidb/pkg/parser/terror"
 
 	"github.com/tidemarkdb/tidemark/query/field"
 	"github.com/tidemarkdb/tidemark/query/result"
@@ -60,16 +57,17 @@ func (s *session) parse(text string) (parsed, error) {
 	}
 	written := strings.Trim(text, "; \t\r\n")
 	text = uncomment(text)
-	nodes, _, err := s.parser.ParseSQL(text)
+	mode := translationMode(s.text("sql_mode"))
+	nodes, err := s.parser.Parse(text, mode)
 	if other, ok := respelled[strings.ToUpper(strings.Join(strings.Fields(strings.TrimRight(text, "; \t\n")), " "))]; ok && err != nil {
-		nodes, _, err = s.parser.ParseSQL(other)
+		nodes, err = s.parser.Parse(other, mode)
 	}
 	switch {
 	case err != nil:
 		if m := channelStatus.FindStringSubmatch(text); m != nil {
 			return s.parseChannelStatus(m[1], m[2])
 		}
-		return s.parseOther(text, err)
+		return parseOther(text, err)
 	case len(nodes) == 0 && written != "":
 		return parsed{text: text, void: true}, nil
 	case len(nodes) == 0:
@@ -110,7 +108,7 @@ func adminError(err error) error {
 }
 
 // parseOther looks at a statement that the parser does not know by its first word: one that writes is refused as such.
-func (s *session) parseOther(text string, cause error) (parsed, error) {
+func parseOther(text string, cause error) (parsed, error) {
 	if slices.Contains(writingWords, admin.FirstWord(text)) {
 		return parsed{}, errReadOnly()
 	}
@@ -118,7 +116,7 @@ func (s *session) parseOther(text string, cause error) (parsed, error) {
 	if err != nil || columns != nil {
 		return parsed{text: text, plain: columns}, err
 	}
-	return parsed{}, syntaxError(text, cause)
+	return parsed{}, cause
 }
 
 // writingWords begin the statements that write.
@@ -127,31 +125,6 @@ var writingWords = []string{"CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "RENAM
 
 func errReadOnly() error {
 	return sqlerr.New(sqlerr.ReadOnlyOption, "The MySQL server is running with the --read-only option so it cannot execute this statement")
-}
-
-// syntaxError gives the parser's error in MySQL's words.
-func syntaxError(text string, cause error) error {
-	if e, ok := errors.AsType[*terror.Error](cause); ok && e.Code() != mysql.ErrParse && e.Code() != mysql.ErrSyntax {
-		known := terror.ToSQLError(e) // of what is named in the statement, such as a character set
-		return &sqlerr.Error{Code: known.Code, State: known.State, Message: known.Message}
-	}
-	line, near := 1, ""
-	message := cause.Error()
-	if _, rest, ok := strings.Cut(message, `near "`); ok {
-		near = strings.TrimSuffix(strings.TrimRight(rest, " "), `"`)
-		if at := strings.LastIndex(text, near); at > 0 {
-			line += strings.Count(text[:at], "\n")
-		}
-	}
-	if showable(text) != text {
-		near = admin.Redact(near)
-	}
-	const maxNear = 80
-	if len(near) > maxNear {
-		near = near[:maxNear]
-	}
-	return sqlerr.New(sqlerr.Parse, "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server "+
-		"version for the right syntax to use near '%s' at line %d", near, line)
 }
 
 // run carries out a parsed statement.

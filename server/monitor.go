@@ -18,6 +18,14 @@ func showable(text string) string {
 	return text
 }
 
+// hidden gives a part of a statement as an error may show it.
+func hidden(statement, part string) string {
+	if showable(statement) != statement {
+		return admin.Redact(part)
+	}
+	return part
+}
+
 // executedSet is @@gtid_executed: the points of all databases together.
 func (s *Server) executedSet() string {
 	var sets []string

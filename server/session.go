@@ -9,9 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pingcap/tidb/pkg/parser"
-	"github.com/pingcap/tidb/pkg/parser/mysql"
-
 	"github.com/tidemarkdb/tidemark/query"
 	"github.com/tidemarkdb/tidemark/query/field"
 	"github.com/tidemarkdb/tidemark/query/result"
@@ -37,7 +34,7 @@ type session struct {
 	foundRows     uint64 // rows of the last result
 	inTransaction bool
 	now           time.Time // of the statement
-	parser        *parser.Parser
+	parser        *translate.Parser
 
 	// from variables, kept since every row needs them
 	clientCharset, resultCharset string
@@ -57,7 +54,8 @@ func (s *session) reset() {
 	s.endTransaction()
 	s.values, s.users, s.prepared = map[string]string{}, map[string]translate.Value{}, map[string]*statement{}
 	s.warnings = nil
-	s.parser = parser.New()
+	s.parser = translate.NewParser()
+	s.parser.Hide = hidden
 	s.applyVariables()
 }
 
@@ -129,18 +127,9 @@ func (s *session) applyVariables() {
 	if connection := query.CollationByName(s.text("collation_connection")); connection != nil && connection.Charset == s.resultCharset {
 		s.resultCollationID = uint16(connection.ID)
 	}
-	if mode, err := mysql.GetSQLMode(parserModes(s.text("sql_mode"))); err == nil {
-		s.parser.SetSQLMode(mode)
-	}
 	if s.conn != nil && s.conn.out != nil {
 		s.conn.out.timeout = time.Duration(s.number("net_write_timeout")) * time.Second
 	}
-}
-
-// parserModes leaves out what the parser does not know and does not need.
-func parserModes(modes string) string {
-	keep := slices.DeleteFunc(strings.Split(modes, ","), func(m string) bool { return m == "TIME_TRUNCATE_FRACTIONAL" })
-	return strings.Join(keep, ",")
 }
 
 func (s *session) status() uint16 {

@@ -14,13 +14,45 @@ import (
 // LockPlan says how the cut of a snapshot is made.
 type LockPlan string
 
-// LockGlobal is one brief FLUSH TABLES WITH READ LOCK, under which all readers open their read views and the position
-// is read: all tables stand at one point exactly.
-const LockGlobal LockPlan = "global"
+// The lock plans, from the strongest to the weakest. With each of them the copy is right; they differ in what they ask
+// of the source, and in when the database becomes readable.
+const (
+	// LockGlobal is one brief FLUSH TABLES WITH READ LOCK, under which all readers open their read views and the position
+	// is read: all tables stand at one point exactly (P0 = P1).
+	LockGlobal LockPlan = "global"
+	// LockTables is LOCK TABLES ... READ over the wanted base tables and no others (CLOUD-02), held for the same steps: no
+	// transaction that wrote to one of them is between the binlog and the engine. Exact, too.
+	LockTables LockPlan = "tables"
+	// LockNone takes no lock: each table has a convergence window (P0, P1] of its own (design, section 4).
+	LockNone LockPlan = "none"
+	// LockAuto is a wish only: the strongest that is allowed.
+	LockAuto LockPlan = "auto"
+)
+
+// ParseLockPlan reads a wish, in any letter case: auto, global, tables or none.
+func ParseLockPlan(text string) (LockPlan, error) {
+	p := LockPlan(strings.ToLower(text))
+	switch p {
+	case LockAuto, LockGlobal, LockTables, LockNone:
+		return p, nil
+	}
+	return "", fmt.Errorf("%q is none of auto, global, tables, none", text)
+}
 
 // Plan is how a source is copied and followed. It is a value: it holds no connection.
 type Plan struct {
+	// Lock is how the cut is made; never LockAuto.
 	Lock LockPlan
+	// Weaker are the plans that may be taken, in this order, where the source denies Lock in spite of what it said of
+	// the account's privileges. It is empty when Lock was asked for by name: then that is a refusal (SNAP-20).
+	Weaker []LockPlan
+	// Reasons say why Lock was chosen and what it means, a sentence each.
+	Reasons []string
+	// MayLockTables tells whether LOCK TABLES is allowed on the tables of the database, whatever Lock is: a single table
+	// that needs an exact cut and can't be bracketed may be locked by itself.
+	MayLockTables bool
+	// NeedExact names the tables whose copy must have an exact cut, because their rows can't be told apart by a key.
+	NeedExact []string
 	// Database is the server's spelling of the name. Filter says which of its tables are wanted.
 	Database string
 	Filter   Filter
@@ -46,6 +78,9 @@ type Wishes struct {
 	Filter   Filter
 	// ServerID is the id under which the binlog will be followed; 0: not chosen yet.
 	ServerID uint32
+	// Lock is the lock plan asked for (the setting snapshot_lock). LockAuto and "" take the strongest that is allowed;
+	// any other is taken, or the source is refused.
+	Lock LockPlan
 }
 
 // Problem is one reason why a source can't be materialized.

@@ -18,6 +18,9 @@ type Batch struct {
 	Record arrow.RecordBatch
 	// Exact has the rows' exact values (see AppendExact), NULL where a row has none; nil when no row has any.
 	Exact *array.Binary
+	// Numbers has the rows' numbers in a table without a key (see Numbered); nil where the table has a key, and before the
+	// store has given them.
+	Numbers *array.Int64
 	// Keys has the rows' key bytes. It is empty where a reader did not ask for keys.
 	Keys Keys
 }
@@ -54,8 +57,7 @@ type Builder struct {
 	host     host
 	cols     []Appender
 	builders []array.Builder
-	key      []*keyColumn
-	keyBuf   []byte
+	key      keyMaker
 	keys     Keys
 	exact    *array.BinaryBuilder // nil until a row has an exact value
 	fixed    int                  // bytes of a row's fixed-width values
@@ -72,11 +74,7 @@ func NewBuilder(mem memory.Allocator, t *schema.Table) *Builder {
 		b.cols[i] = newAppender(&b.host, c, b.builders[i])
 		b.fixed += fixedWidth(c.ArrowType())
 	}
-	for _, i := range t.Key {
-		k := &keyColumn{base: base{host: &b.host, col: &t.Columns[i]}, next: b.cols[i]}
-		b.cols[i] = k
-		b.key = append(b.key, k)
-	}
+	b.key = newKeyMaker(&b.host, t, b.cols)
 	return b
 }
 
@@ -133,7 +131,7 @@ func (b *Builder) Column(i int) Appender { return b.cols[i] }
 
 // EndRow closes a row in which every column got one value.
 func (b *Builder) EndRow() {
-	b.keyBuf = appendKey(&b.keys, b.keyBuf, b.key)
+	b.key.end(&b.keys)
 	b.rows++
 	if len(b.host.exact) == 0 {
 		if b.exact != nil {

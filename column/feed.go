@@ -104,14 +104,18 @@ func feedText(dst Appender, c *schema.Column, v string) error {
 	return nil
 }
 
-// WithKeys gives the batch with the keys of its rows, computed anew from the stored values.
+// WithKeys gives the batch with the keys of its rows, computed anew from the stored values (and the numbers of rows that
+// have them).
 func (b *Batch) WithKeys() (*Batch, error) {
 	if b.Keys.Len() == b.Rows() {
 		return b, nil
 	}
 	kb := NewKeyBuilder(b.Table)
 	for i := range b.Rows() {
-		for _, k := range b.Table.Key {
+		for k := range b.Table.Columns {
+			if kb.Column(k) == nil {
+				continue
+			}
 			c := &b.Table.Columns[k]
 			exact, ok := b.exactOf(i, c.ID)
 			if err := Feed(kb.Column(k), c, b.Record.Column(k), i, exact, ok); err != nil {
@@ -124,7 +128,12 @@ func (b *Batch) WithKeys() (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Batch{Table: b.Table, Record: b.Record, Exact: b.Exact, Keys: keys}, nil
+	if b.Numbers != nil {
+		keys = numberedKeys(&keys, b.Numbers)
+	}
+	out := *b
+	out.Keys = keys
+	return &out, nil
 }
 
 func (b *Batch) exactOf(row int, column uint32) ([]byte, bool) {

@@ -32,6 +32,9 @@ func (b *Batch) Take(rows []int) *Batch {
 			out.Exact = exact
 		}
 	}
+	if b.Numbers != nil {
+		out.Numbers = take(b.Numbers, rows).(*array.Int64)
+	}
 	if b.Keys.Len() > 0 {
 		for _, r := range rows {
 			out.Keys.Append(b.Keys.At(r))
@@ -79,7 +82,11 @@ func Concat(batches []*Batch) (*Batch, error) {
 		}
 		columns[i] = joined
 	}
-	out := &Batch{Table: first.Table, Record: array.NewRecordBatch(first.Record.Schema(), columns, rows), Exact: concatExact(batches, int(rows))}
+	numbers, err := concatNumbers(batches)
+	if err != nil {
+		return nil, err
+	}
+	out := &Batch{Table: first.Table, Record: array.NewRecordBatch(first.Record.Schema(), columns, rows), Exact: concatExact(batches, int(rows)), Numbers: numbers}
 	for _, b := range batches {
 		for i := range b.Keys.Len() {
 			out.Keys.Append(b.Keys.At(i))
@@ -112,7 +119,7 @@ func (b *Batch) Project(t *schema.Table) (*Batch, error) {
 	if b.Table.Version == t.Version {
 		return b, nil
 	}
-	out := &Batch{Table: t, Keys: b.Keys}
+	out := &Batch{Table: t, Keys: b.Keys, Numbers: b.Numbers}
 	columns := make([]arrow.Array, len(t.Columns))
 	var added []byte // exact values of columns that came later, the same for each row
 	for i := range t.Columns {

@@ -10,6 +10,9 @@ func (b *Batch) Slice(from, to int) *Batch {
 			out.Exact = exact
 		}
 	}
+	if b.Numbers != nil {
+		out.Numbers = array.NewSlice(b.Numbers, int64(from), int64(to)).(*array.Int64)
+	}
 	if b.Keys.Len() > 0 {
 		out.Keys = b.Keys.Slice(from, to)
 	}

@@ -12,6 +12,13 @@ const ExactFieldID = 1 << 30
 // ExactName is the Parquet and Arrow name of the hidden column.
 const ExactName = "exact"
 
+// NumberFieldID is the Parquet field id of the hidden column of numbers that tell the equal rows of a table without a key
+// apart, NumberName its name.
+const (
+	NumberFieldID = ExactFieldID + 1
+	NumberName    = "row_number"
+)
+
 const fieldIDKey = "PARQUET:field_id"
 
 // UTC is the Arrow type of TIMESTAMP columns; WallClock that of DATETIME columns.
@@ -69,6 +76,11 @@ func (c *Column) ArrowField() arrow.Field {
 // ExactField gives the field of the hidden column.
 func ExactField() arrow.Field {
 	return arrow.Field{Name: ExactName, Type: arrow.BinaryTypes.Binary, Nullable: true, Metadata: fieldID(ExactFieldID)}
+}
+
+// NumberField gives the field of the hidden column of numbers.
+func NumberField() arrow.Field {
+	return arrow.Field{Name: NumberName, Type: arrow.PrimitiveTypes.Int64, Nullable: true, Metadata: fieldID(NumberFieldID)}
 }
 
 func fieldID(id uint32) arrow.Metadata {

@@ -91,7 +91,7 @@ type Table struct {
 	Version  uint32
 	Columns  []Column
 	// Key lists the indexes into Columns of the columns that identify a row, in key order. KeyName is the index it
-	// comes from, normally PRIMARY.
+	// comes from, normally PRIMARY. Without a key the table is a multiset: see Multiset.
 	Key     []int
 	KeyName string
 	Indexes []Index `json:",omitempty"`
@@ -115,6 +115,10 @@ func (t *Table) Column(name string) int {
 func (t *Table) ColumnByID(id uint32) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.ID == id })
 }
+
+// Multiset tells a table without a key: neither a primary key nor a unique one of NOT NULL columns. Equal rows may stand
+// in it several times, and a row is identified by all its values: deleting one takes one of its equals away.
+func (t *Table) Multiset() bool { return len(t.Key) == 0 && len(t.Columns) > 0 }
 
 // IsKey tells whether the column with index i is part of the key.
 func (t *Table) IsKey(i int) bool { return slices.Contains(t.Key, i) }

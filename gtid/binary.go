@@ -196,3 +196,70 @@ func (r *reader) spans() []span {
 	}
 	return out
 }
+
+// DecodeMySQL reads what Set.AppendMySQL wrote, and a server: the whole of b is one set.
+func DecodeMySQL(b []byte) (Set, error) {
+	r := reader{b: b}
+	n := r.u64()
+	tagged := n>>56 == 1
+	if tagged {
+		n = n >> 8 & (1<<48 - 1)
+	}
+	var s Set
+	for ; n > 0 && r.err == nil; n-- {
+		g := group{source: r.uuid()}
+		if tagged {
+			g.tag = r.mysqlTag()
+		}
+		if g.spans = r.mysqlSpans(); r.err == nil && len(s.groups) > 0 && compareGroups(s.groups[len(s.groups)-1], g) >= 0 {
+			r.fail("sources out of order")
+		}
+		s.groups = append(s.groups, g)
+	}
+	if len(r.b) > 0 {
+		r.fail("%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return Set{}, r.err
+	}
+	return s, nil
+}
+
+func (r *reader) u64() uint64 {
+	if b := r.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// mysqlTag reads a tag behind its length, which is doubled.
+func (r *reader) mysqlTag() string {
+	b := r.take(1)
+	if b == nil {
+		return ""
+	}
+	t := string(r.take(uint64(b[0] >> 1)))
+	if b[0]&1 != 0 || !validTag(t) {
+		r.fail("bad tag")
+	}
+	return t
+}
+
+// mysqlSpans reads intervals whose ends are not in them.
+func (r *reader) mysqlSpans() []span {
+	n := r.u64()
+	if r.err == nil && (n == 0 || n > uint64(len(r.b))/16) {
+		r.fail("source with %d intervals", n)
+	}
+	var out []span
+	for last := int64(0); n > 0 && r.err == nil; n-- {
+		first, end := r.u64(), r.u64()
+		if first < uint64(last)+1 || len(out) > 0 && first < uint64(last)+2 || end <= first || end > MaxNumber+1 {
+			r.fail("interval %d-%d", first, end)
+			break
+		}
+		last = int64(end - 1)
+		out = append(out, span{int64(first), last})
+	}
+	return out
+}

@@ -171,6 +171,23 @@ func TestAppendMySQL(t *testing.T) {
 	}
 }
 
+func TestDecodeMySQL(t *testing.T) {
+	for _, text := range []string{"", uuidA + ":1", uuidA + ":1-5:7-9," + uuidB + ":9223372036854775806", uuidA + ":1-5:7:x:2:y:3-9," + uuidB + ":9"} {
+		b := mustSet(t, text).AppendMySQL(nil)
+		if back, err := DecodeMySQL(b); err != nil || !back.Equal(mustSet(t, text)) {
+			t.Errorf("%q became %q, %v", text, back, err)
+		}
+		for n := range b {
+			if s, err := DecodeMySQL(b[:n]); !errors.Is(err, ErrDecode) {
+				t.Errorf("%q cut off at %d is %q, %v", text, n, s, err)
+			}
+		}
+		if s, err := DecodeMySQL(append(b, 0)); !errors.Is(err, ErrDecode) {
+			t.Errorf("%q and a byte is %q, %v", text, s, err)
+		}
+	}
+}
+
 func TestPosition(t *testing.T) {
 	order := []Position{{}, {"binlog.000009", 200}, {"binlog.000010", 4}, {"binlog.000010", 5}, {"binlog.999999", 4}, {"binlog.1000000", 4}}
 	for i, p := range order {
@@ -231,7 +248,14 @@ func FuzzDecode(f *testing.F) {
 	f.Add(s.AppendBinary(nil))
 	f.Add(Point{s, Position{"binlog.000002", 4}}.AppendBinary(nil))
 	f.Add(Identity{GTID: GTID{UUID{1}, "a", 7}, Start: Position{"b.1", 4}}.AppendBinary(nil))
+	f.Add(s.AppendMySQL(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if s, err := DecodeMySQL(b); err == nil {
+			checkRoundTrip(t, s)
+			if again, err := DecodeMySQL(s.AppendMySQL(nil)); err != nil || !again.Equal(s) {
+				t.Fatalf("%q became %q, %v", s, again, err)
+			}
+		}
 		if s, rest, err := DecodeSet(b); err == nil {
 			checkRoundTrip(t, s)
 			if len(rest) > len(b) {

@@ -4,10 +4,12 @@
 // A part's columns carry their column id as Parquet field id and are all OPTIONAL. Integers, decimals of up to 18
 // digits, dates and times are DELTA_BINARY_PACKED, floating-point numbers BYTE_STREAM_SPLIT, text is dictionary encoded
 // or DELTA_LENGTH_BYTE_ARRAY. BIGINT UNSIGNED and BIT(64) are int64 in parts whose values all fit, decimal(20,0) in
-// others. See docs/format/part.md.
+// others. The numbers that tell equal rows of a table without a key apart stand in a hidden column. See
+// docs/format/part.md.
 package part
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -65,7 +67,7 @@ func fileSystem(fs vfs.FS) vfs.FS {
 
 var wideType = &arrow.Decimal128Type{Precision: 20, Scale: 0}
 
-// fileSchema gives the Arrow schema of a part's file. The hidden column gets a name that no other column has.
+// fileSchema gives the Arrow schema of a part's file. Hidden columns get names that no other column has.
 func fileSchema(t *schema.Table, wide map[uint32]bool, exact bool) *arrow.Schema {
 	fields := make([]arrow.Field, 0, len(t.Columns)+1)
 	for i := range t.Columns {
@@ -79,14 +81,24 @@ func fileSchema(t *schema.Table, wide map[uint32]bool, exact bool) *arrow.Schema
 		fields = append(fields, f)
 	}
 	if exact {
-		f := schema.ExactField()
-		for n := 1; t.Column(f.Name) >= 0; n++ {
-			f.Name = schema.ExactName + strconv.Itoa(n)
-		}
-		fields = append(fields, f)
+		fields = append(fields, hidden(t, schema.ExactField()))
+	}
+	if t.Multiset() {
+		fields = append(fields, hidden(t, schema.NumberField()))
 	}
 	return arrow.NewSchema(fields, nil)
 }
+
+func hidden(t *schema.Table, f arrow.Field) arrow.Field {
+	name := f.Name
+	for n := 1; t.Column(f.Name) >= 0; n++ {
+		f.Name = name + strconv.Itoa(n)
+	}
+	return f
+}
+
+// errNoNumbers is for rows of a table without a key that the store has not numbered: they could not be told apart.
+var errNoNumbers = errors.New("rows of a table without a key have no numbers")
 
 func idSet(ids []uint32) map[uint32]bool {
 	set := make(map[uint32]bool, len(ids))

@@ -95,12 +95,13 @@ type Batches struct {
 	table   *schema.Table
 	records pqarrow.RecordReader // nil for a part without rows
 	fields  []int                // for each column of the table its number in the records, -1 when absent
-	exact   int                  // the hidden column's number in the records, -1 when absent
+	exact   int                  // the hidden columns' numbers in the records, -1 when absent
+	numbers int
 }
 
 func (r *Reader) batches(ctx context.Context, t *schema.Table, groups []int) (_ *Batches, err error) {
 	defer r.guard(&err)
-	b := &Batches{reader: r, table: t, exact: -1}
+	b := &Batches{reader: r, table: t, exact: -1, numbers: -1}
 	wanted := b.choose()
 	if r.Rows() == 0 {
 		return b, nil
@@ -135,29 +136,32 @@ func (r *Reader) batchRows() int64 {
 	return max(rows, 1)
 }
 
-// choose lists the file's columns to read, in file order, and fills fields and exact.
+// choose lists the file's columns to read, in file order, and fills fields, exact and numbers.
 func (b *Batches) choose() []int {
-	var wanted []int
+	var ids []uint32
 	for i := range b.table.Columns {
-		if at, ok := b.reader.columns[b.table.Columns[i].ID]; ok {
+		ids = append(ids, b.table.Columns[i].ID)
+	}
+	ids = append(ids, schema.ExactFieldID, schema.NumberFieldID)
+	var wanted []int
+	for _, id := range ids {
+		if at, ok := b.reader.columns[id]; ok {
 			wanted = append(wanted, at)
 		}
 	}
-	exactAt, hasExact := b.reader.columns[schema.ExactFieldID]
-	if hasExact {
-		wanted = append(wanted, exactAt)
-	}
 	slices.Sort(wanted)
+	place := func(id uint32) int {
+		at, ok := b.reader.columns[id]
+		if !ok {
+			return -1
+		}
+		return slices.Index(wanted, at)
+	}
 	b.fields = make([]int, len(b.table.Columns))
 	for i := range b.table.Columns {
-		b.fields[i] = -1
-		if at, ok := b.reader.columns[b.table.Columns[i].ID]; ok {
-			b.fields[i] = slices.Index(wanted, at)
-		}
+		b.fields[i] = place(b.table.Columns[i].ID)
 	}
-	if hasExact {
-		b.exact = slices.Index(wanted, exactAt)
-	}
+	b.exact, b.numbers = place(schema.ExactFieldID), place(schema.NumberFieldID)
 	return wanted
 }
 
@@ -223,9 +227,26 @@ func (b *Batches) convert(rec arrow.RecordBatch) (*column.Batch, error) {
 			out.Exact = exact
 		}
 	}
+	if b.table.Multiset() {
+		var err error
+		if out.Numbers, err = b.numbersOf(rec); err != nil {
+			return nil, err
+		}
+	}
 	// A version that no table has makes Project do its work even where the part has all columns.
 	present.Version = ^b.table.Version
 	return out.Project(b.table)
+}
+
+func (b *Batches) numbersOf(rec arrow.RecordBatch) (*array.Int64, error) {
+	if b.numbers < 0 {
+		return nil, b.reader.damaged(errNoNumbers)
+	}
+	numbers, ok := rec.Column(b.numbers).(*array.Int64)
+	if !ok || numbers.NullN() > 0 {
+		return nil, b.reader.damaged(errors.New("the hidden column of row numbers has something else"))
+	}
+	return numbers, nil
 }
 
 // widen turns a column of the file into its in-memory form, and refuses a column of another type.

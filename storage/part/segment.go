@@ -87,6 +87,16 @@ func EncodeSegment(b *column.Batch) ([]byte, error) {
 		}
 		columns++
 	}
+	if b.Table.Multiset() {
+		if b.Numbers == nil {
+			return nil, fmt.Errorf("table %s: %w", b.Table.FullName(), errNoNumbers)
+		}
+		var err error
+		if body, err = appendArray(body, schema.NumberFieldID, b.Numbers); err != nil {
+			return nil, fmt.Errorf("table %s, row numbers: %w", b.Table.FullName(), err)
+		}
+		columns++
+	}
 	head := make([]byte, headerBytes, headerBytes+len(body))
 	copy(head, segmentMagic)
 	head[4] = segmentVersion
@@ -249,10 +259,15 @@ func DecodeSegment(b []byte, t *schema.Table) (*column.Batch, error) {
 		switch at := t.ColumnByID(id); {
 		case id == schema.ExactFieldID:
 			out.Exact = a.(*array.Binary)
+		case id == schema.NumberFieldID:
+			out.Numbers = a.(*array.Int64)
 		case at >= 0:
 			present.Columns = append(present.Columns, t.Columns[at])
 			arrays = append(arrays, a)
 		}
+	}
+	if t.Multiset() && (out.Numbers == nil || out.Numbers.NullN() > 0) {
+		return nil, &DamageError{Path: "a segment of " + t.FullName(), Reason: errNoNumbers.Error()}
 	}
 	out.Record = array.NewRecordBatch(present.ArrowSchema(), arrays, int64(rows))
 	if out, err = out.Project(t); err != nil {
@@ -348,6 +363,9 @@ func (c *cursor) arrowType(id uint32, kind byte, t *schema.Table) arrow.DataType
 	}
 	if id == schema.ExactFieldID && kind != kindBinary {
 		c.err = errors.New("exact values are not binary")
+	}
+	if id == schema.NumberFieldID && kind != kindInt64 {
+		c.err = errors.New("row numbers are not int64")
 	}
 	if at := t.ColumnByID(id); at >= 0 {
 		typ = t.Columns[at].ArrowType()

@@ -204,6 +204,12 @@ func (w *Writer) record(b *column.Batch) (arrow.RecordBatch, error) {
 	case len(ids) > 0:
 		return nil, errors.New("rows with exact values in a part without the hidden column")
 	}
+	if w.table.Multiset() {
+		if b.Numbers == nil {
+			return nil, errNoNumbers
+		}
+		columns = append(columns, b.Numbers)
+	}
 	return array.NewRecordBatch(w.schema, columns, int64(b.Rows())), nil
 }
 

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -28,6 +29,8 @@ type database struct {
 	m   *Manager
 	id  storage.DatabaseID
 	log *slog.Logger
+	// gate is for those who work on the database between two batches of its stream.
+	gate *gate
 
 	changes sync.Mutex // one change of the configuration at a time; taken before mu
 	mu      sync.Mutex
@@ -146,7 +149,7 @@ func (d *database) work(ctx context.Context) error {
 				clear(tries)
 			}
 		}
-		if err == nil { // the copy is complete
+		if err == nil || errors.Is(err, errRestart) { // the copy is complete, or what is followed has changed
 			clear(tries)
 			continue
 		}

@@ -80,7 +80,7 @@ func (m *Manager) Close() {
 }
 
 func (m *Manager) add(id storage.DatabaseID, cfg *config) *database {
-	d := &database{m: m, id: id, cfg: cfg, log: m.log.With("database", cfg.Spec.Name)}
+	d := &database{m: m, id: id, cfg: cfg, gate: newGate(), log: m.log.With("database", cfg.Spec.Name)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dbs[cfg.Spec.Name] = d

@@ -43,11 +43,14 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 		return err
 	}
 	defer func() { _ = stream.Close() }() // only read from
+	names := &rows{store: d.m.store, db: d.id, ids: ids}
 	r := replay.New(replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), ByPosition: d.byPosition(), Quarantined: d.quarantined},
-		&rows{store: d.m.store, db: d.id, ids: ids}, state)
+		names, state)
 	if err := d.connected(ctx, source); err != nil {
 		return err
 	}
+	d.gate.follow(r, names)
+	defer d.gate.follow(nil, nil)
 	return d.pump(ctx, stream, r)
 }
 
@@ -177,7 +180,7 @@ func (d *database) pump(ctx context.Context, stream *binlog.Stream, r *replay.Re
 	b := batcher{d: d, q: q, r: r}
 	for {
 		if err := b.next(ctx); err != nil {
-			return errors.Join(err, r.Wait())
+			return errors.Join(err, d.gate.settle(context.WithoutCancel(ctx), r))
 		}
 	}
 }
@@ -212,7 +215,7 @@ type batcher struct {
 // ended, what came before its end is committed first.
 func (b *batcher) next(ctx context.Context) error {
 	if b.q.empty() { // nothing to decode meanwhile; an error of the commit shall be known at once
-		if err := b.r.Wait(); err != nil {
+		if err := b.d.gate.settle(ctx, b.r); err != nil {
 			return err
 		}
 	}
@@ -230,6 +233,10 @@ func (b *batcher) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := b.d.gate.enter(ctx); err != nil {
+		return err
+	}
+	defer b.d.gate.leave()
 	start, before, at := time.Now(), b.r.State().Point, pointTime(txs[len(txs)-1])
 	return b.r.Start(ctx, txs, func(s replay.State) {
 		b.took.Store(int64(time.Since(start)))

@@ -35,6 +35,11 @@ func (d *database) firstCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, t := range result.Tables {
+		if t.Changed != "" {
+			return fmt.Errorf("%w: table %s: %s", snapshot.ErrSchemaChanged, t.Name, t.Changed)
+		}
+	}
 	again, err := d.sourceDefaults(ctx, plan.Database)
 	if err != nil {
 		return err
@@ -94,7 +99,9 @@ type copySink struct {
 
 	mu    sync.Mutex
 	loads map[string]*storage.Load
-	done  bool
+	// failed is what went wrong in an aborted writer.
+	failed error
+	done   bool
 }
 
 // Begin makes the tables, as ones that are being copied, in place of those of a copy that failed.
@@ -152,22 +159,48 @@ func (c *copySink) Open(t *schema.Table) (snapshot.Writer, error) {
 	if !ok {
 		return nil, fmt.Errorf("table %s is not part of the copy", t.FullName())
 	}
-	return &copyWriter{ctx: c.ctx, w: load.NewWriter()}, nil
+	return &copyWriter{sink: c, w: load.NewWriter()}, nil
 }
 
+// copyWriter keeps the rows of a chunk until it is done, so that the load has only whole ones.
 type copyWriter struct {
-	ctx context.Context //nolint:containedctx // snapshot calls back without one
-	w   *storage.LoadWriter
+	sink  *copySink
+	w     *storage.LoadWriter
+	chunk []*column.Batch
 }
 
-func (w *copyWriter) Add(b *column.Batch) error { return w.w.Add(w.ctx, b) }
-func (w *copyWriter) Close() error              { return w.w.Close(w.ctx) }
+func (w *copyWriter) Add(b *column.Batch) error {
+	w.chunk = append(w.chunk, b)
+	return nil
+}
 
-// Abort leaves the rows to the load, which is aborted as a whole.
-func (w *copyWriter) Abort() {}
+func (w *copyWriter) Done([]byte) error {
+	for _, b := range w.chunk {
+		if err := w.w.Add(w.sink.ctx, b); err != nil {
+			return err
+		}
+	}
+	w.chunk = nil
+	return nil
+}
+
+func (w *copyWriter) Close() error { return w.w.Close(w.sink.ctx) }
+
+// Abort writes the chunks that were done; finish reports what goes wrong with that.
+func (w *copyWriter) Abort() {
+	w.chunk = nil
+	if err := w.Close(); err != nil {
+		w.sink.mu.Lock()
+		defer w.sink.mu.Unlock()
+		w.sink.failed = err
+	}
+}
 
 // finish makes everything readable in one commit.
 func (c *copySink) finish() error {
+	if c.failed != nil {
+		return c.failed
+	}
 	for _, load := range c.loads {
 		if err := load.Finish(c.ctx); err != nil {
 			return err

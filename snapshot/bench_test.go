@@ -17,6 +17,7 @@ type discard struct{}
 func (discard) Begin(Cut) error                    { return nil }
 func (discard) Open(*schema.Table) (Writer, error) { return discard{}, nil }
 func (discard) Add(*column.Batch) error            { return nil }
+func (discard) Done([]byte) error                  { return nil }
 func (discard) Close() error                       { return nil }
 func (discard) Abort()                             {}
 

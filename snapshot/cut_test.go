@@ -160,7 +160,7 @@ func TestOnePointForAllTables(t *testing.T) {
 	})
 	defer stop()
 	cfg := config(t, s, db)
-	cfg.RangeRows = 1500
+	cfg.ChunkRows = 1500
 	for range 5 {
 		m := newKeeper()
 		mustRun(t, cfg, m)

@@ -11,9 +11,9 @@ import (
 
 // rangeRows is about how many rows a range of the table should have.
 func (c *Config) rangeRows(s size) int64 {
-	rows := c.RangeRows
+	rows := c.ChunkRows
 	if s.rowBytes > 0 {
-		rows = min(rows, c.RangeBytes/s.rowBytes)
+		rows = min(rows, c.ChunkBytes/s.rowBytes)
 	}
 	return max(rows, 1000)
 }

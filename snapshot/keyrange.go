@@ -148,3 +148,5 @@ func fromBy(t *schema.Table, hint string) string {
 func rangeQuery(t *schema.Table, r keyRange) string {
 	return "SELECT " + wire.SelectList(t) + from(t) + r.condition(rangeColumns(t)) + order(keyColumns(t))
 }
+
+func (r keyRange) note() []byte { return []byte(r.condition(nil)) }

@@ -272,7 +272,7 @@ func (s *sessions) readUnderLock(ctx context.Context, known *compat.Catalog) (*C
 			return reader.Exec(gctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", savepoint)
 		})
 	}
-	var cut Cut
+	cut := Cut{Exact: true, Lock: s.cfg.Plan.Lock}
 	var catalog *compat.Catalog
 	g.Go(func() (err error) {
 		if cut.Point, err = s.point(gctx); err != nil {

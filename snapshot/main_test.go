@@ -72,8 +72,9 @@ func (w *keeperWriter) Add(b *column.Batch) error {
 	return w.m.failAdd
 }
 
-func (w *keeperWriter) Close() error { w.done(); return nil }
-func (w *keeperWriter) Abort()       { w.done() }
+func (w *keeperWriter) Done([]byte) error { return nil }
+func (w *keeperWriter) Close() error      { w.done(); return nil }
+func (w *keeperWriter) Abort()            { w.done() }
 
 func (w *keeperWriter) done() {
 	w.m.mu.Lock()

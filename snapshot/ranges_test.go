@@ -61,7 +61,7 @@ func TestRanges(t *testing.T) {
 			"ANALYZE TABLE "+c.name)
 	}
 	cfg := config(t, s, db)
-	cfg.RangeRows, cfg.BatchRows = 1000, 700
+	cfg.ChunkRows, cfg.BatchRows = 1000, 700
 	m := newKeeper()
 	mustRun(t, cfg, m)
 	for _, c := range rangeCases {

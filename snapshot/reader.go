@@ -70,6 +70,12 @@ func (r *reader) do(ctx context.Context, w work) error {
 	if err := r.copyRange(ctx, w.rng); err != nil {
 		return err
 	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	if err := r.writer.Done(w.rng.note()); err != nil {
+		return err
+	}
 	return LetGo(ctx, r.conn)
 }
 

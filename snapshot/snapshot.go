@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/compat"
-	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/schema"
 	"github.com/tidemarkdb/tidemark/wire"
 )
@@ -21,115 +18,6 @@ import (
 // ErrSchemaChanged says that the definition of a table changed between the cut and the end of the copy. What was copied
 // is of no use; a new Run can succeed.
 var ErrSchemaChanged = errors.New("a table's definition changed during the snapshot")
-
-// Config says what to copy and how gently. Zero values mean the defaults.
-type Config struct {
-	Source wire.Config
-	// Plan is compat's, with the database and the filter.
-	Plan *compat.Plan
-	// Readers is the number of parallel readers, each one connection; 1..16, default 4.
-	Readers int
-	// BatchRows and BatchBytes bound the batches given to the sink; defaults 65536 rows, 8 MiB. A reader holds one batch.
-	BatchRows  int
-	BatchBytes int
-	// RangeRows and RangeBytes are about the size of one range of a table, and so of the time for which its metadata
-	// lock is held; defaults 500000 rows, 64 MiB.
-	RangeRows  int64
-	RangeBytes int64
-	// LockWait bounds the wait for the global lock, in whole seconds; default 3 s. While it waits, others queue behind it.
-	LockWait time.Duration
-	// LongStatement is the running time from which a statement of others keeps us from asking for the lock; default 1 s.
-	LongStatement time.Duration
-	// LockPatience bounds all tries to get the lock with no XA transaction prepared; default 5 min.
-	LockPatience time.Duration
-	// HoldLimit bounds the time for which the lock is held; default 5 s. Beyond it the lock is let go and Run fails.
-	HoldLimit time.Duration
-	// Logger hears what happens; nil discards it.
-	Logger *slog.Logger
-	// Waiting is called with what keeps the cut from being made, at each try, and with "" when it is made; may be nil.
-	Waiting func(reason string)
-	// Progress is called after each batch, one call at a time; may be nil.
-	Progress func(Progress)
-}
-
-const (
-	defaultReaders = 4
-	maxReaders     = 16
-)
-
-func (c Config) withDefaults() Config {
-	set := func(p *int, v int) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	setLong := func(p *int64, v int64) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	setTime := func(p *time.Duration, v time.Duration) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	set(&c.Readers, defaultReaders)
-	c.Readers = min(c.Readers, maxReaders)
-	set(&c.BatchRows, 65536)
-	set(&c.BatchBytes, 8<<20)
-	setLong(&c.RangeRows, 500_000)
-	setLong(&c.RangeBytes, 64<<20)
-	setTime(&c.LockWait, 3*time.Second)
-	setTime(&c.LongStatement, time.Second)
-	setTime(&c.LockPatience, 5*time.Minute)
-	setTime(&c.HoldLimit, 5*time.Second)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Waiting == nil {
-		c.Waiting = func(string) {}
-	}
-	return c
-}
-
-// Cut is the point at which all tables are copied.
-type Cut struct {
-	// Point is what the source had executed, and the end of its binlog.
-	Point gtid.Point
-	// Server is the source's server_uuid.
-	Server gtid.UUID
-	// Tables are the definitions at the point, in the order of their names.
-	Tables []*schema.Table
-	// LockHeld is how long the source was locked.
-	LockHeld time.Duration
-}
-
-// Result is a finished copy.
-type Result struct {
-	Cut
-	// Rows and Bytes count what was read; bytes as they came over the network.
-	Rows, Bytes int64
-	Elapsed     time.Duration
-}
-
-// Sink takes the copy. Its owner drops what it took when Run fails.
-type Sink interface {
-	// Begin is called once, when the cut is made and before any row. An error ends the copy.
-	Begin(Cut) error
-	// Open gives a writer for rows of a table. Several goroutines call it at the same time, also for the same table.
-	Open(t *schema.Table) (Writer, error)
-}
-
-// Writer takes rows of one table from one reader: one range of its key or several adjacent ones, in the order in which
-// MySQL sorts the key.
-type Writer interface {
-	// Add takes rows. The batch belongs to the writer then.
-	Add(*column.Batch) error
-	// Close says that all rows of the writer were added.
-	Close() error
-	// Abort ends a writer whose reader failed.
-	Abort()
-}
 
 // Run copies the plan's database. It does not try again: see ErrSchemaChanged and LockError.
 func Run(ctx context.Context, cfg Config, sink Sink) (*Result, error) {
@@ -158,11 +46,12 @@ func Run(ctx context.Context, cfg Config, sink Sink) (*Result, error) {
 	if err := c.copyAll(ctx, s.readers); err != nil {
 		return nil, err
 	}
-	if err := s.unchanged(ctx, catalog); err != nil {
+	tables, err := s.results(ctx, cut, catalog)
+	if err != nil {
 		return nil, err
 	}
 	rows, bytes := c.progress.total()
-	result := &Result{Cut: *cut, Rows: rows, Bytes: bytes, Elapsed: time.Since(begun)}
+	result := &Result{Cut: *cut, Rows: rows, Bytes: bytes, Tables: tables, Elapsed: time.Since(begun)}
 	cfg.Logger.Info("snapshot is complete", "database", cfg.Plan.Database, "tables", len(cut.Tables), "rows", rows, "bytes", bytes,
 		"seconds", result.Elapsed.Seconds(), "point", cut.Point.String())
 	return result, nil
@@ -221,29 +110,28 @@ func tableSizes(ctx context.Context, c *wire.Conn, plan *compat.Plan) (map[strin
 	return sizes, nil
 }
 
-// unchanged reads the definitions again and compares.
-func (s *sessions) unchanged(ctx context.Context, cut *compat.Catalog) error {
-	now, err := compat.ReadCatalog(ctx, s.lock, s.cfg.Plan.Database, s.cfg.Plan.Filter, cut)
+// results reads the definitions again and compares.
+func (s *sessions) results(ctx context.Context, cut *Cut, catalog *compat.Catalog) ([]TableResult, error) {
+	now, err := compat.ReadCatalog(ctx, s.lock, s.cfg.Plan.Database, s.cfg.Plan.Filter, catalog)
 	var gone *compat.NoDatabaseError
-	if errors.As(err, &gone) {
-		return fmt.Errorf("%w: %w", ErrSchemaChanged, err)
+	if err != nil && !errors.As(err, &gone) {
+		return nil, err
 	}
+	ids, err := s.tableIDs(ctx, catalog.Tables)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, t := range cut.Tables {
-		if now.Fingerprint(t.Name) != cut.Fingerprint(t.Name) {
-			return fmt.Errorf("%w: table %s was altered, truncated or dropped", ErrSchemaChanged, t.FullName())
+	out := make([]TableResult, len(catalog.Tables))
+	for i, t := range catalog.Tables {
+		out[i] = TableResult{Name: t.Name, From: cut.Point}
+		switch {
+		case now == nil || now.Fingerprint(t.Name) != catalog.Fingerprint(t.Name):
+			out[i].Changed = "it was altered, truncated or dropped during its copy"
+		case ids[t.Name] != s.ids[t.Name]:
+			out[i].Changed = "it was exchanged for another, truncated or rebuilt during its copy"
 		}
 	}
-	ids, err := s.tableIDs(ctx, cut.Tables)
-	if err != nil {
-		return err
-	}
-	if table := exchanged(s.ids, ids); table != "" {
-		return fmt.Errorf("%w: table %s.%s was exchanged for another, truncated or rebuilt", ErrSchemaChanged, cut.Database, table)
-	}
-	return nil
+	return out, nil
 }
 
 // copier is the copying after the cut.

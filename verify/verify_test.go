@@ -80,8 +80,9 @@ func (w *copyWriter) Add(b *column.Batch) error {
 	w.c.rows[w.t.Name] = append(w.c.rows[w.t.Name], b)
 	return nil
 }
-func (w *copyWriter) Close() error { return nil }
-func (w *copyWriter) Abort()       {}
+func (w *copyWriter) Done([]byte) error { return nil }
+func (w *copyWriter) Close() error      { return nil }
+func (w *copyWriter) Abort()            {}
 
 func (c *aCopy) Tables() []Table {
 	out := make([]Table, len(c.defs))

@@ -16,6 +16,10 @@ import (
 )
 
 // Changes are the net changes of one table: each key appears at most once in Puts, Deletes and Checks together.
+//
+// In a table without a key (schema.Table.Multiset) rows are named by the hashes that column.Builder gives them, and equal
+// ones may appear in Puts any number of times. Deletes then has each hash once, with its entry in Removals; a hash of
+// which rows go is not in Puts. The expectations are not used.
 type Changes struct {
 	// Puts are rows that are there afterwards, in any order, with their keys; nil: none. PutExpect has one entry a row; nil
 	// expects nothing of any.
@@ -27,8 +31,18 @@ type Changes struct {
 	// Checks are keys with an expectation and no change, such as those inserted and deleted again.
 	Checks      column.Keys
 	CheckExpect []Expect
+	// Removals has one entry for each of Deletes in a table without a key.
+	Removals []Removal
 	// Tolerant turns all expectations off (the convergence window of a copy taken without locks).
 	Tolerant bool
+}
+
+// Removal is what happens to the equal rows of one hash in a table without a key.
+type Removal struct {
+	// Gone is the number of rows that are taken away; it does not matter which.
+	Gone int
+	// There is the number of rows that must be there before, at least Gone; if fewer are, the table has diverged.
+	There int
 }
 
 // keySet is one of the three key lists of Changes while they are applied.

@@ -52,17 +52,21 @@ func (s *Store) DropDatabase(ctx context.Context, id DatabaseID) error {
 	lock := s.transactionLock(id)
 	lock.Lock()
 	defer lock.Unlock()
-	d := s.head.Load().database(id)
-	if d == nil {
+	st := s.head.Load()
+	if st.database(id) == nil {
 		return fmt.Errorf("database %d: %w", id, ErrNotFound)
 	}
-	for _, table := range d.tables {
+	tables := st.tablesOf(id) // none can come: only the holder of the database's lock makes tables
+	for _, table := range tables {
 		l := s.tableLock(table)
 		l.Lock()
 		defer l.Unlock()
 	}
 	_, err := s.commit(ctx, func(c *commitment) error {
-		for _, table := range d.tables {
+		for _, table := range tables {
+			if c.ed.table(table) == nil {
+				continue // a shadow that its own transaction has dropped
+			}
 			if err := c.dropTable(c.ed.table(table)); err != nil {
 				return err
 			}
@@ -94,7 +98,7 @@ func (s *Store) Database(name string) (DatabaseInfo, error) {
 	return d.info(), nil
 }
 
-// Tables lists a database's tables by name.
+// Tables lists a database's tables by name, without shadows.
 func (s *Store) Tables(id DatabaseID) []TableInfo {
 	return s.head.Load().tableInfos(id)
 }
@@ -112,7 +116,30 @@ func (s *state) tableInfos(id DatabaseID) []TableInfo {
 	return out
 }
 
-// Table finds a table by name. ErrNotFound when there is none.
+// Shadows lists a database's shadow tables, by name, then by ID.
+func (s *Store) Shadows(id DatabaseID) []TableInfo {
+	var out []TableInfo
+	for _, t := range s.head.Load().tables {
+		if t.rec.Shadow && t.rec.Database == id {
+			out = append(out, t.info())
+		}
+	}
+	slices.SortFunc(out, func(a, b TableInfo) int {
+		return cmp.Or(cmp.Compare(a.Def.Name, b.Def.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// TableByID gives a table, shadow or not. ErrNotFound when there is none.
+func (s *Store) TableByID(id TableID) (TableInfo, error) {
+	t := s.head.Load().tables[id]
+	if t == nil {
+		return TableInfo{}, fmt.Errorf("table %d: %w", id, ErrNotFound)
+	}
+	return t.info(), nil
+}
+
+// Table finds a table by name; shadows have none. ErrNotFound when there is none.
 func (s *Store) Table(id DatabaseID, name string) (TableInfo, error) {
 	st := s.head.Load()
 	if d := st.database(id); d != nil {
@@ -126,9 +153,20 @@ func (s *Store) Table(id DatabaseID, name string) (TableInfo, error) {
 // Seq is the number of the newest commit.
 func (s *Store) Seq() CommitSeq { return s.head.Load().seq }
 
-// PendingXA gives the content kept for a prepared transaction. ErrNotFound when there is none.
+// PendingXA gives the content kept for a prepared transaction of a database. ErrNotFound when there is none.
 func (s *Store) PendingXA(id DatabaseID, xid string) ([]byte, error) {
-	key := append(makeKey(kindXA, uint64(id)), xid...)
+	return s.pendingXA(uint64(id), xid)
+}
+
+// ShadowPendingXA gives the content kept for a prepared transaction by the transactions of a shadow ([Store.BeginShadow]).
+// ErrNotFound when there is none.
+func (s *Store) ShadowPendingXA(id TableID, xid string) ([]byte, error) {
+	return s.pendingXA(uint64(id), xid)
+}
+
+// pendingXA reads what is kept under a database or a shadow: no identity is both.
+func (s *Store) pendingXA(owner uint64, xid string) ([]byte, error) {
+	key := append(makeKey(kindXA, owner), xid...)
 	value, closer, err := s.meta.Get(key)
 	if err == pebble.ErrNotFound {
 		return nil, fmt.Errorf("prepared transaction %q: %w", xid, ErrNotFound)

@@ -159,7 +159,8 @@ func (c *commitment) dropRows(t *tableState) error {
 
 // dropTable takes a table away altogether.
 func (c *commitment) dropTable(t *tableState) error {
-	err := c.dropRows(t)
+	err := firstError(c.dropRows(t), c.dropLoad(t))
+	err = firstError(err, c.deletePrefix(makeKey(kindXA, uint64(t.id))))
 	err = firstError(err, c.delete(makeKey(kindTable, uint64(t.id))))
 	err = firstError(err, c.delete(makeKey(kindIndex, uint64(t.id))))
 	c.ed.dropTable(t)

@@ -22,6 +22,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists: a database or table of that name is there already.
 	ErrExists = errors.New("already exists")
+	// ErrLoadOpen: the bulk load is in use already.
+	ErrLoadOpen = errors.New("the bulk load is in use")
 	// ErrQuarantined: the table takes no changes.
 	ErrQuarantined = errors.New("table is quarantined")
 )

@@ -31,7 +31,7 @@ const (
 
 const (
 	formatMagic   = "tidemark store format "
-	formatVersion = 1
+	formatVersion = 2
 )
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
@@ -120,12 +120,7 @@ func makeRoot(fsys vfs.FS, dir string) error {
 // anywhere: until endFormat there is a file that says so, and what is there then is thrown away.
 func startFormat(fsys vfs.FS, dir string) error {
 	path := fsys.PathJoin(dir, formatName)
-	f, err := fsys.Open(path)
-	if err == nil {
-		content, err := io.ReadAll(f)
-		return firstError(firstError(err, f.Close()), checkFormat(dir, path, string(content)))
-	}
-	if !isNotExist(err) {
+	if _, err := readFormat(fsys, dir); err == nil || !isNotExist(err) {
 		return err
 	}
 	_, begun := fsys.Stat(fsys.PathJoin(dir, creatingName))
@@ -142,25 +137,38 @@ func startFormat(fsys vfs.FS, dir string) error {
 	return replaceFile(fsys, dir, creatingName, []byte("a store is being created here\n"))
 }
 
-func checkFormat(dir, path, content string) error {
-	var version int
-	if _, err := fmt.Sscanf(content, formatMagic+"%d\n", &version); err != nil || version < 1 {
-		return damaged(path, "it is not a tidemark format file")
+// readFormat gives the format of a directory that this version can read.
+func readFormat(fsys vfs.FS, dir string) (version int, err error) {
+	path := fsys.PathJoin(dir, formatName)
+	f, err := fsys.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	content, err := io.ReadAll(f)
+	if err := firstError(err, f.Close()); err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Sscanf(string(content), formatMagic+"%d\n", &version); err != nil || version < 1 {
+		return 0, damaged(path, "it is not a tidemark format file")
 	}
 	if version > formatVersion {
-		return fmt.Errorf("%w: %s has format %d, this version reads %d; use the newer version", ErrNewerFormat, dir, version, formatVersion)
+		return 0, fmt.Errorf("%w: %s has format %d, this version reads %d; use the newer version", ErrNewerFormat, dir, version, formatVersion)
 	}
-	return nil
+	return version, nil
 }
 
-// endFormat ends the creation of a store.
+// endFormat ends the creation of a store. A directory of an earlier format, all of which can be read, gets the present
+// one before anything is written that earlier versions would misread.
 func endFormat(fsys vfs.FS, dir string) error {
 	creating := fsys.PathJoin(dir, creatingName)
-	if _, err := fsys.Stat(creating); isNotExist(err) {
-		return nil
+	_, begun := fsys.Stat(creating)
+	if isNotExist(begun) {
+		if version, err := readFormat(fsys, dir); err != nil || version == formatVersion {
+			return err
+		}
 	}
 	err := replaceFile(fsys, dir, formatName, fmt.Appendf(nil, "%s%d\n", formatMagic, formatVersion))
-	if err == nil {
+	if err == nil && begun == nil {
 		err = firstError(fsys.Remove(creating), syncDir(fsys, dir))
 	}
 	return err

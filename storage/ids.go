@@ -34,7 +34,7 @@ type (
 type TableState uint8
 
 const (
-	// Copying: the first copy is under way; the table is not readable.
+	// Copying: a copy is under way, or has not met the others yet; the table is not readable, but takes changes.
 	Copying TableState = 1
 	// Live: the table stands at the database's point.
 	Live TableState = 2
@@ -72,9 +72,15 @@ type TableInfo struct {
 	Generation Generation
 	Def        *schema.Table
 	State      TableState
-	// Reason says why the table is quarantined, and Point (opaque) at which position it stands; empty otherwise.
+	// Reason says why the table is quarantined; empty otherwise.
 	Reason string
-	Point  []byte
+	// Point is the position at which the table stands when that is not the database's: of a quarantined table and of a
+	// shadow. Opaque.
+	Point []byte
+	// Window is its owner's note that the rows stand at no one point yet (see [Txn.SetWindow]). Opaque.
+	Window []byte
+	// Shadow tells that the table is a copy in the making, which no reader sees (see [Txn.CreateShadow]).
+	Shadow bool
 	// Rows counts the live rows.
 	Rows int64
 	// Parts and Segments count the homes that hold them, Bytes the size of the parts' files.

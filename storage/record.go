@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/tidemarkdb/tidemark/storage/part"
 )
 
 // The kinds of metadata keys; the first byte of each key. docs/format/meta.md has them to the byte.
@@ -24,6 +26,7 @@ const (
 	kindEvent     = 'e'
 	kindBase      = 'k'
 	kindLayer     = 'l'
+	kindLoad      = 'u'
 )
 
 // recordVersion is the version of the record frame and of all payloads.
@@ -141,6 +144,21 @@ type (
 	remap struct {
 		Old, New HomeID
 		Layer    LayerID
+	}
+	// checkpointRecord is what one checkpoint adds to a durable load.
+	checkpointRecord struct {
+		KeyEncoding int
+		Note        []byte        `json:",omitempty"`
+		Pieces      []pieceRecord `json:",omitempty"`
+	}
+	// pieceRecord is a part of a load with its index entries in a sorted file, both relative to the data directory.
+	pieceRecord struct {
+		Part       HomeID
+		Path       string
+		Info       part.Info
+		Index      uint64 // identity of the index file
+		IndexPath  string
+		IndexBytes int64
 	}
 	garbageRecord struct {
 		Path    string

@@ -30,7 +30,7 @@ func (s *Store) recover() error {
 		read func(key, value []byte) error
 	}{
 		{kindHead, r.head}, {kindIDs, r.ids}, {kindDatabase, r.database}, {kindPoint, r.point}, {kindTable, r.table},
-		{kindIndex, r.index}, {kindPart, r.part}, {kindSegment, r.segment}, {kindDeadBase, r.deadBase}, {kindDeadDelta, r.deadDelta},
+		{kindIndex, r.index}, {kindLoad, r.load}, {kindPart, r.part}, {kindSegment, r.segment}, {kindDeadBase, r.deadBase}, {kindDeadDelta, r.deadDelta},
 		{kindGarbage, r.garbage}, {kindEvent, r.event},
 	}
 	for _, step := range steps {
@@ -98,7 +98,9 @@ func (r *recovery) table(key, value []byte) error {
 	if d == nil || t.rec.Def == nil {
 		return damaged(fmt.Sprintf("metadata record %q", key), "its database or its definition is missing")
 	}
-	d.tables[t.rec.Def.Name] = t.id
+	if !t.rec.Shadow {
+		d.tables[t.rec.Def.Name] = t.id
+	}
 	r.st.tables[t.id] = t
 	return nil
 }
@@ -126,6 +128,34 @@ func (r *recovery) index(key, value []byte) error {
 	}
 	if t.idx.KeyEncoding != uniquekey.Encoding {
 		return fmt.Errorf("%w: the keys of table %s have encoding %d", ErrNewerFormat, t.rec.Def.FullName(), t.idx.KeyEncoding)
+	}
+	return nil
+}
+
+// load reads one checkpoint of a durable load; those of one load stand in the order in which they were made.
+func (r *recovery) load(key, value []byte) error {
+	t, _, err := r.owner(key, 3)
+	if err != nil {
+		return err
+	}
+	var rec checkpointRecord
+	if err := unframeJSON(key, value, &rec); err != nil {
+		return err
+	}
+	if rec.KeyEncoding != uniquekey.Encoding {
+		return fmt.Errorf("%w: the keys of a copy of table %s have encoding %d", ErrNewerFormat, t.rec.Def.FullName(), rec.KeyEncoding)
+	}
+	n, err := keyNumbers(key, 3)
+	if err != nil {
+		return err
+	}
+	gen := Generation(n[1])
+	if t.load != nil && t.load.gen != gen {
+		return damaged(fmt.Sprintf("metadata record %q", key), "the table has two bulk loads")
+	}
+	t.load = t.load.with(gen, rec)
+	for _, p := range rec.Pieces {
+		r.files[p.Path], r.files[p.IndexPath] = true, true
 	}
 	return nil
 }
@@ -256,7 +286,7 @@ func (r *recovery) sortHomes() {
 func (r *recovery) checkFiles() {
 	for _, t := range r.st.tables {
 		for _, p := range t.parts {
-			if err := r.s.checkFile(p); err != nil && t.damage == nil {
+			if err := r.s.checkFile(p.rec.Path, p.rec.Info.Bytes); err != nil && t.damage == nil {
 				t.damage = err
 				r.s.opt.Logger.Error("storage: table is damaged", "table", t.rec.Def.FullName(), "error", err)
 			}
@@ -264,16 +294,17 @@ func (r *recovery) checkFiles() {
 	}
 }
 
-func (s *Store) checkFile(p *partState) error {
-	path := s.path(p.rec.Path)
+// checkFile checks that a file, named relative to the data directory, is there with its size.
+func (s *Store) checkFile(relative string, size int64) error {
+	path := s.path(relative)
 	info, err := s.fs.Stat(path)
 	switch {
 	case isNotExist(err):
 		return damaged(path, "the file is missing")
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
-	case info.Size() != p.rec.Info.Bytes:
-		return damaged(path, fmt.Sprintf("the file has %d bytes instead of %d", info.Size(), p.rec.Info.Bytes))
+	case info.Size() != size:
+		return damaged(path, fmt.Sprintf("the file has %d bytes instead of %d", info.Size(), size))
 	}
 	return nil
 }
@@ -300,7 +331,9 @@ func (r *recovery) removeOrphans() error {
 		return err
 	}
 	for _, name := range loads {
-		err = firstError(err, r.s.removeFile(r.s.path(fs.PathJoin(loadName, name))))
+		if relative := fs.PathJoin(loadName, name); !r.files[relative] {
+			err = firstError(err, r.s.removeFile(r.s.path(relative)))
+		}
 	}
 	return firstError(err, r.s.walkParts(func(relative string) error {
 		if r.files[relative] {

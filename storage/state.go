@@ -24,7 +24,7 @@ type databaseState struct {
 	id     DatabaseID
 	rec    databaseRecord
 	point  []byte
-	tables map[string]TableID
+	tables map[string]TableID // without shadows
 }
 
 type tableState struct {
@@ -34,6 +34,8 @@ type tableState struct {
 	// parts and segments are the homes with live rows, by ID.
 	parts    []*partState
 	segments []*segmentState
+	// load is the durable bulk load of the table, nil when there is none.
+	load *loadState
 	// damage is what was found wrong with a file of the table since the store was opened.
 	damage error
 }
@@ -45,7 +47,17 @@ type tableRecord struct {
 	State      TableState
 	Reason     string `json:",omitempty"`
 	Point      []byte `json:",omitempty"`
+	Window     []byte `json:",omitempty"`
+	Shadow     bool   `json:",omitempty"`
 	Def        *schema.Table
+}
+
+// name is the table's name among those of its database; a shadow has none.
+func (r *tableRecord) name() string {
+	if r.Shadow {
+		return ""
+	}
+	return r.Def.Name
 }
 
 // home is the part of partState and segmentState that commits change.
@@ -107,7 +119,7 @@ func (t *tableState) rows() int64 {
 func (t *tableState) info() TableInfo {
 	info := TableInfo{
 		ID: t.id, Database: t.rec.Database, Generation: t.rec.Generation, Def: t.rec.Def, State: t.rec.State, Reason: t.rec.Reason,
-		Point: t.rec.Point, Rows: t.rows(), Parts: len(t.parts), Segments: len(t.segments), Damage: t.damage,
+		Point: t.rec.Point, Window: t.rec.Window, Shadow: t.rec.Shadow, Rows: t.rows(), Parts: len(t.parts), Segments: len(t.segments), Damage: t.damage,
 	}
 	for _, p := range t.parts {
 		info.Bytes += p.rec.Info.Bytes
@@ -121,6 +133,18 @@ func (s *state) database(id DatabaseID) *databaseState {
 		return nil
 	}
 	return s.databases[i]
+}
+
+// tablesOf gives the tables of a database, shadows among them.
+func (s *state) tablesOf(id DatabaseID) []TableID {
+	var ids []TableID
+	for _, t := range s.tables {
+		if t.rec.Database == id {
+			ids = append(ids, t.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func (s *state) databaseByName(name string) *databaseState {
@@ -207,12 +231,24 @@ func (e *editor) table(id TableID) *tableState {
 
 func (e *editor) addTable(t *tableState) {
 	e.tables[t.id], e.next.tables[t.id] = t, t
-	e.names(t.rec.Database)[t.rec.Def.Name] = t.id
+	e.addName(t.rec.Database, t.rec.name(), t.id)
 }
 
 func (e *editor) dropTable(t *tableState) {
 	delete(e.next.tables, t.id)
-	delete(e.names(t.rec.Database), t.rec.Def.Name)
+	e.dropName(t.rec.Database, t.rec.name())
+}
+
+func (e *editor) addName(db DatabaseID, name string, id TableID) {
+	if name != "" {
+		e.names(db)[name] = id
+	}
+}
+
+func (e *editor) dropName(db DatabaseID, name string) {
+	if name != "" {
+		delete(e.names(db), name)
+	}
 }
 
 // home gives the home of t with the id, to be changed; nil when there is none.

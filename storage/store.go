@@ -45,6 +45,7 @@ type Store struct {
 	lockMu       sync.Mutex
 	tableLocks   map[TableID]*sync.Mutex
 	databaseLock map[DatabaseID]*sync.Mutex
+	openLoads    map[Generation]bool
 
 	events  eventLog
 	witness *witness
@@ -67,7 +68,7 @@ func Open(dir string, opt Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, fs: opt.FS, opt: opt, lock: lock, pins: map[CommitSeq]int{}, madeDirs: map[string]bool{},
-		tableLocks: map[TableID]*sync.Mutex{}, databaseLock: map[DatabaseID]*sync.Mutex{},
+		tableLocks: map[TableID]*sync.Mutex{}, databaseLock: map[DatabaseID]*sync.Mutex{}, openLoads: map[Generation]bool{},
 	}
 	if err := s.open(); err != nil {
 		if s.meta != nil {

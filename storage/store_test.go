@@ -93,7 +93,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openTest(t, "/data", smallOptions(fs))
 	closeTest(t, s)
-	require.NoError(t, replaceFile(fs, "/data", formatName, []byte("tidemark store format 2\n")))
+	require.NoError(t, replaceFile(fs, "/data", formatName, []byte("tidemark store format 3\n")))
 	_, err := Open("/data", smallOptions(fs))
 	require.ErrorIs(t, err, ErrNewerFormat)
 	require.NoError(t, replaceFile(fs, "/data", formatName, []byte("something")))

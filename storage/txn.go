@@ -14,12 +14,13 @@ import (
 // Txn gathers everything of one commit of a database: rows, definitions, states, pending XA transactions, the position.
 // Nothing of it is visible or durable before Commit. It is used by one goroutine, and ends with Commit or Abort.
 //
-// A database has one Txn at a time: Begin waits for the one before.
+// A database has one Txn at a time: Begin waits for the one before. Those of shadows (BeginShadow) go beside it.
 type Txn struct {
 	s      *Store
 	db     DatabaseID
 	dbName string
-	lock   *sync.Mutex
+	lock   *sync.Mutex // nil: of a shadow
+	shadow TableID     // the only table that the transaction may touch; 0: any
 	tables map[TableID]*txnTable
 	order  []*txnTable
 	point  []byte
@@ -45,6 +46,29 @@ func (s *Store) Begin(db DatabaseID) *Txn {
 	return t
 }
 
+// BeginShadow starts a transaction on one shadow table alone. It holds up neither the transactions of the database nor
+// those of other shadows, and is not held up by them. In it the table's rows and description can be changed, its
+// prepared transactions kept ([Store.ShadowPendingXA]) and entries logged; everything else is an error.
+func (s *Store) BeginShadow(id TableID) *Txn {
+	s.writers.Add(1)
+	t := &Txn{s: s, shadow: id, tables: map[TableID]*txnTable{}, xa: map[string][]byte{}, jobs: newJobs()}
+	st := s.head.Load()
+	if table := st.tables[id]; table != nil && table.rec.Shadow {
+		t.db, t.dbName = table.rec.Database, st.database(table.rec.Database).rec.Name
+	} else {
+		t.failed = fmt.Errorf("shadow table %d: %w", id, ErrNotFound)
+	}
+	return t
+}
+
+// wide tells that the transaction may touch more than one shadow. An error sticks: what was asked for is not in it.
+func (t *Txn) wide(what string) bool {
+	if t.failed == nil && t.shadow != 0 {
+		t.failed = fmt.Errorf("a transaction of shadow table %d can't %s", t.shadow, what)
+	}
+	return t.failed == nil
+}
+
 // txnTable is one table as the transaction has changed it so far.
 type txnTable struct {
 	id   TableID
@@ -53,6 +77,7 @@ type txnTable struct {
 	old     *tableState
 	rec     tableRecord
 	changed bool // rec differs from old's
+	altered bool // the definition does
 	// fresh tells that the generation has no committed rows: created, truncated or loaded here.
 	fresh   bool
 	dropped bool
@@ -79,7 +104,7 @@ func (t *Txn) table(id TableID) (*txnTable, error) {
 	lock := t.s.tableLock(id)
 	lock.Lock()
 	old := t.s.head.Load().tables[id]
-	if old == nil || old.rec.Database != t.db {
+	if old == nil || old.rec.Database != t.db || t.shadow != 0 && (id != t.shadow || !old.rec.Shadow) {
 		lock.Unlock()
 		return nil, fmt.Errorf("table %d of database %s: %w", id, t.dbName, ErrNotFound)
 	}
@@ -98,30 +123,48 @@ func (t *Txn) Def(id TableID) (*schema.Table, error) {
 	return tt.rec.Def, nil
 }
 
-// nameTaken tells whether a live table of the transaction's view has the name.
+// nameTaken tells whether a table of the transaction's view has the name.
 func (t *Txn) nameTaken(name string) bool {
+	_, taken := t.named(name)
+	return taken
+}
+
+// named finds a table, no shadow, by its name in the transaction's view.
+func (t *Txn) named(name string) (TableID, bool) {
 	for _, tt := range t.order {
-		if !tt.dropped && tt.rec.Def.Name == name {
-			return true
+		if !tt.dropped && tt.rec.name() == name {
+			return tt.id, true
 		}
 	}
-	st := t.s.head.Load()
-	d := st.database(t.db)
+	d := t.s.head.Load().database(t.db)
 	if d == nil {
-		return false
+		return 0, false
 	}
 	id, ok := d.tables[name]
-	return ok && t.tables[id] == nil
+	return id, ok && t.tables[id] == nil
 }
 
 // CreateTable adds a table without rows, in state Live (see SetState). ErrExists when the name is taken.
 func (t *Txn) CreateTable(def *schema.Table) (TableID, error) {
-	if t.failed != nil {
+	if !t.wide("create tables") {
 		return 0, t.failed
 	}
 	if t.nameTaken(def.Name) {
 		return 0, fmt.Errorf("table %s: %w", def.FullName(), ErrExists)
 	}
+	return t.create(tableRecord{Database: t.db, State: Live, Def: def})
+}
+
+// CreateShadow adds a table without rows that no version shows: a copy in the making, in state Copying, which may bear
+// the name of a table that is there, or of another shadow. [Txn.Replace] makes it a table like others.
+func (t *Txn) CreateShadow(def *schema.Table) (TableID, error) {
+	if !t.wide("create tables") {
+		return 0, t.failed
+	}
+	return t.create(tableRecord{Database: t.db, State: Copying, Shadow: true, Def: def})
+}
+
+func (t *Txn) create(rec tableRecord) (TableID, error) {
 	id, err := t.s.nextID()
 	if err != nil {
 		return 0, err
@@ -130,8 +173,8 @@ func (t *Txn) CreateTable(def *schema.Table) (TableID, error) {
 	if err != nil {
 		return 0, err
 	}
-	tt := &txnTable{id: TableID(id), lock: t.s.tableLock(TableID(id)), fresh: true, changed: true}
-	tt.rec = tableRecord{Database: t.db, Generation: Generation(gen), State: Live, Def: def}
+	rec.Generation = Generation(gen)
+	tt := &txnTable{id: TableID(id), lock: t.s.tableLock(TableID(id)), rec: rec, fresh: true, changed: true}
 	tt.lock.Lock()
 	t.tables[tt.id] = tt
 	t.order = append(t.order, tt)
@@ -178,7 +221,8 @@ func (t *Txn) Truncate(id TableID) error {
 }
 
 // Alter replaces the definition; rows applied before keep their values, matched by column id. The new definition must
-// have a higher version and the same key.
+// have a higher version and the same key. Bulk loads of the table under the old one are worth nothing then; a durable one
+// is removed.
 func (t *Txn) Alter(id TableID, def *schema.Table) error {
 	tt, err := t.table(id)
 	if err != nil {
@@ -193,10 +237,10 @@ func (t *Txn) Alter(id TableID, def *schema.Table) error {
 	if !slices.Equal(keyColumns(def), keyColumns(tt.rec.Def)) {
 		return fmt.Errorf("table %s: the key can't change without a new copy", def.FullName())
 	}
-	if def.Name != tt.rec.Def.Name && t.nameTaken(def.Name) {
+	if !tt.rec.Shadow && def.Name != tt.rec.Def.Name && t.nameTaken(def.Name) {
 		return fmt.Errorf("table %s: %w", def.FullName(), ErrExists)
 	}
-	tt.rec.Def, tt.changed = def, true
+	tt.rec.Def, tt.changed, tt.altered = def, true, true
 	return nil
 }
 
@@ -228,7 +272,68 @@ func (t *Txn) SetState(id TableID, state TableState) error {
 	if err != nil {
 		return err
 	}
-	tt.rec.State, tt.rec.Reason, tt.rec.Point, tt.changed = state, "", nil, true
+	if tt.rec.State == Quarantined {
+		tt.rec.Point = nil
+	}
+	tt.rec.State, tt.rec.Reason, tt.changed = state, "", true
+	return nil
+}
+
+// SetTablePoint sets the position at which a shadow's rows stand after the commit. It is opaque to the store.
+func (t *Txn) SetTablePoint(id TableID, point []byte) error {
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	if !tt.rec.Shadow {
+		return fmt.Errorf("table %s has no point of its own", tt.rec.Def.FullName())
+	}
+	tt.rec.Point, tt.changed = slices.Clone(point), true
+	return nil
+}
+
+// SetWindow notes that the table's rows stand at no one point yet, and until when, in a form that only the caller knows;
+// nil takes the note away. Nothing else does.
+func (t *Txn) SetWindow(id TableID, window []byte) error {
+	tt, err := t.table(id)
+	if err != nil {
+		return err
+	}
+	tt.rec.Window, tt.changed = slices.Clone(window), true
+	return nil
+}
+
+// Replace drops the table old (0: there is none) and makes the shadow the table of its name, Live and at the database's
+// point. Readers that pinned a version before go on with the old rows. ErrExists when another table has the name.
+func (t *Txn) Replace(old, shadow TableID) error {
+	if !t.wide("replace tables") {
+		return t.failed
+	}
+	tt, err := t.table(shadow)
+	if err != nil {
+		return err
+	}
+	if !tt.rec.Shadow {
+		return fmt.Errorf("table %s is no shadow", tt.rec.Def.FullName())
+	}
+	if old != 0 {
+		was, err := t.table(old)
+		if err != nil {
+			return err
+		}
+		if was.rec.Shadow {
+			return fmt.Errorf("table %s, which is to be replaced, is a shadow", was.rec.Def.FullName())
+		}
+	}
+	if id, taken := t.named(tt.rec.Def.Name); taken && id != old {
+		return fmt.Errorf("table %s: %w", tt.rec.Def.FullName(), ErrExists)
+	}
+	if old != 0 {
+		if err := t.DropTable(old); err != nil {
+			return err
+		}
+	}
+	tt.rec.Shadow, tt.rec.State, tt.rec.Reason, tt.rec.Point, tt.changed = false, Live, "", nil, true
 	return nil
 }
 
@@ -244,7 +349,7 @@ func (t *Txn) Revoke(id TableID) error {
 		tt.dropped = true
 		return err
 	}
-	tt.rec, tt.changed, tt.fresh, tt.dropped = tt.old.rec, false, false, false
+	tt.rec, tt.changed, tt.altered, tt.fresh, tt.dropped = tt.old.rec, false, false, false, false
 	return err
 }
 
@@ -266,16 +371,41 @@ func (t *Txn) SwapLoad(id TableID, load *Load) error {
 }
 
 // SetPoint sets the source position at which the rows stand after the commit. It is opaque to the store.
-func (t *Txn) SetPoint(point []byte) { t.point = slices.Clone(point) }
+func (t *Txn) SetPoint(point []byte) {
+	if t.wide("set the database's point") {
+		t.point = slices.Clone(point)
+	}
+}
 
 // SetConfig replaces the database's configuration.
-func (t *Txn) SetConfig(config []byte) { t.config = slices.Clone(config) }
+func (t *Txn) SetConfig(config []byte) {
+	if t.wide("set the database's configuration") {
+		t.config = slices.Clone(config)
+	}
+}
 
-// PutPendingXA keeps the rows of a prepared transaction, opaque to the store, under its id.
-func (t *Txn) PutPendingXA(xid string, content []byte) { t.xa[xid] = append([]byte{}, content...) }
+// PutPendingXA keeps the rows of a prepared transaction, opaque to the store, under its id, for the database, or for the
+// shadow alone in a transaction of BeginShadow.
+func (t *Txn) PutPendingXA(xid string, content []byte) {
+	t.touchShadow()
+	t.xa[xid] = append([]byte{}, content...)
+}
 
 // DeletePendingXA forgets a prepared transaction.
-func (t *Txn) DeletePendingXA(xid string) { t.xa[xid] = nil }
+func (t *Txn) DeletePendingXA(xid string) {
+	t.touchShadow()
+	t.xa[xid] = nil
+}
+
+// touchShadow makes sure that the shadow is there until the commit of what is kept for it.
+func (t *Txn) touchShadow() {
+	if t.shadow == 0 {
+		return
+	}
+	if _, err := t.table(t.shadow); t.failed == nil {
+		t.failed = err
+	}
+}
 
 // Log adds an entry to the event log. Its time and database are filled in when they are zero.
 func (t *Txn) Log(e Event) { t.events = append(t.events, e) }
@@ -327,7 +457,9 @@ func (t *Txn) end() {
 	for _, tt := range t.order {
 		tt.lock.Unlock()
 	}
-	t.lock.Unlock()
+	if t.lock != nil {
+		t.lock.Unlock()
+	}
 }
 
 // Commit makes the transaction durable and visible. On ErrDiskFull and on a cancelled ctx nothing has changed and
@@ -353,7 +485,7 @@ func (t *Txn) Commit(ctx context.Context) (CommitSeq, error) {
 	}
 	for _, tt := range t.order {
 		if tt.load != nil {
-			tt.load.end()
+			tt.load.swapped()
 		}
 	}
 	t.end()
@@ -390,6 +522,7 @@ func (t *Txn) fill(c *commitment) error {
 			}
 		}
 	}
+	t.fillNames(c)
 	for _, tt := range t.order {
 		if tt.dropped {
 			continue
@@ -399,6 +532,22 @@ func (t *Txn) fill(c *commitment) error {
 		}
 	}
 	return t.fillDatabase(c)
+}
+
+// fillNames gives the tables that were there before their new names. All old names go first: tables may have changed
+// names with each other.
+func (t *Txn) fillNames(c *commitment) {
+	renamed := func(tt *txnTable) bool { return !tt.dropped && tt.old != nil && tt.old.rec.name() != tt.rec.name() }
+	for _, tt := range t.order {
+		if renamed(tt) {
+			c.ed.dropName(t.db, tt.old.rec.name())
+		}
+	}
+	for _, tt := range t.order {
+		if renamed(tt) {
+			c.ed.addName(t.db, tt.rec.name(), tt.id)
+		}
+	}
 }
 
 func (t *Txn) fillDatabase(c *commitment) error {
@@ -411,19 +560,32 @@ func (t *Txn) fillDatabase(c *commitment) error {
 	if t.point != nil {
 		err = firstError(err, c.putPoint(t.db, t.point))
 	}
-	for xid, content := range t.xa {
-		key := append(makeKey(kindXA, uint64(t.db)), xid...)
-		if content == nil {
-			err = firstError(err, c.delete(key))
-		} else {
-			err = firstError(err, c.put(key, content))
-		}
-	}
+	err = firstError(err, t.fillXA(c))
 	for _, e := range t.events {
 		if e.Database == "" {
 			e.Database = t.dbName
 		}
 		err = firstError(err, c.log(e))
+	}
+	return err
+}
+
+func (t *Txn) fillXA(c *commitment) error {
+	owner := uint64(t.db)
+	if t.shadow != 0 {
+		owner = uint64(t.shadow)
+		if tt := t.tables[t.shadow]; tt != nil && tt.dropped {
+			return nil
+		}
+	}
+	var err error
+	for xid, content := range t.xa {
+		key := append(makeKey(kindXA, owner), xid...)
+		if content == nil {
+			err = firstError(err, c.delete(key))
+		} else {
+			err = firstError(err, c.put(key, content))
+		}
 	}
 	return err
 }
@@ -444,12 +606,18 @@ func (t *Txn) fillTable(c *commitment, tt *txnTable) error {
 		st.damage = nil
 	}
 	if tt.changed {
-		if tt.old != nil && tt.old.rec.Def.Name != tt.rec.Def.Name {
-			delete(c.ed.names(t.db), tt.old.rec.Def.Name)
-			c.ed.names(t.db)[tt.rec.Def.Name] = tt.id
-		}
 		st.rec = tt.rec
 		if err := c.putTable(st); err != nil {
+			return err
+		}
+		if tt.old != nil && tt.old.rec.Shadow && !tt.rec.Shadow {
+			if err := c.deletePrefix(makeKey(kindXA, uint64(tt.id))); err != nil {
+				return err
+			}
+		}
+	}
+	if tt.altered {
+		if err := c.dropLoad(st); err != nil {
 			return err
 		}
 	}

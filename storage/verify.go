@@ -226,7 +226,7 @@ func (v *verifier) segment(t *tableState, g *segmentState) error {
 
 func (v *verifier) part(ctx context.Context, t *tableState, p *partState, c *homeCheck) error {
 	path := v.s.path(p.rec.Path)
-	if err := v.s.checkFile(p); err != nil {
+	if err := v.s.checkFile(p.rec.Path, p.rec.Info.Bytes); err != nil {
 		return err
 	}
 	if err := part.Verify(v.s.fs, path, p.rec.Info); err != nil {

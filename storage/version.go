@@ -127,9 +127,14 @@ func (v *Version) Table(id DatabaseID, name string) (*TableVersion, error) {
 
 func (v *Version) table(id TableID) (*TableVersion, error) {
 	st := v.st.tables[id]
-	if st == nil {
+	if st == nil || st.rec.Shadow {
 		return nil, fmt.Errorf("table %d: %w", id, ErrNotFound)
 	}
+	return v.view(st)
+}
+
+func (v *Version) view(st *tableState) (*TableVersion, error) {
+	id := st.id
 	if st.damage != nil {
 		return nil, fmt.Errorf("table %s can't be read: %w", st.rec.Def.FullName(), st.damage)
 	}

@@ -25,6 +25,13 @@ type assembler struct {
 	spillDir   string
 	spillBytes int64
 	source     gtid.UUID
+	// skip tells, at the head of a transaction, whether its events are not wanted; nil: all are.
+	skip func(*Transaction) bool
+	// again gives the log's bytes once more, for transactions that are too large for memory; nil: they are spilled.
+	again func() (Bytes, error)
+	at    int64 // offset of the event in hand among them
+	// emit takes the events of a second reading, of which interned has all maps that are followed; nil: it is the first.
+	emit func(Event) error
 
 	phase     phase
 	tx        *Transaction
@@ -166,12 +173,18 @@ func (a *assembler) begin(e event, start gtid.Position) error {
 	}
 	a.open(e, start)
 	a.tx.GTID, a.tx.ImmediateCommit, a.tx.OriginalCommit = g.GTID, g.ImmediateCommit, g.OriginalCommit
-	a.phase = phaseHeaded
+	a.headed()
 	return nil
 }
 
 func (a *assembler) open(e event, start gtid.Position) {
-	a.tx = &Transaction{Start: start, Timestamp: e.Timestamp, Source: a.source, FileCreated: a.created}
+	a.tx = &Transaction{Start: start, Timestamp: e.Timestamp, Source: a.source, FileCreated: a.created, at: a.at}
+}
+
+// headed notes that the head of the transaction is complete.
+func (a *assembler) headed() {
+	a.phase = phaseHeaded
+	a.tx.skipped = a.skip != nil && a.skip(a.tx)
 }
 
 // content takes the events that make up a transaction, whether they stand in the log or in a compressed payload.
@@ -220,7 +233,7 @@ func (a *assembler) statement(e event, start gtid.Position) (*Transaction, error
 	}
 	if a.tx == nil { // a server without GTID events
 		a.open(e, start)
-		a.phase = phaseHeaded
+		a.headed()
 	}
 	what := boundaryNone
 	if e.Type == evQuery {
@@ -314,8 +327,14 @@ func (a *assembler) finish(kind Kind) (*Transaction, error) {
 }
 
 func (a *assembler) keep(e Event) error {
+	if a.tx.skipped {
+		return nil
+	}
+	if a.emit != nil {
+		return a.emit(e)
+	}
 	var err error
-	a.kept, err = a.tx.keep(e, a.spillDir, a.spillBytes)
+	a.kept, err = a.tx.keep(e, a)
 	return err
 }
 
@@ -328,11 +347,18 @@ func (a *assembler) tableMap(e event) error {
 	if a.phase < phaseOpen {
 		return errors.New("table map outside a transaction")
 	}
+	if a.tx.skipped {
+		return nil
+	}
+	m := a.interned[string(e.body)]
+	if a.emit != nil {
+		a.current[id] = m
+		return nil
+	}
 	if !a.follow(string(db), string(table)) {
 		a.current[id] = nil
 		return nil
 	}
-	m := a.interned[string(e.body)]
 	if m == nil {
 		key := string(e.body)
 		var err error
@@ -355,6 +381,10 @@ func (a *assembler) rows(e event, action Action) error {
 	const endOfStatement = 1
 	if a.phase < phaseOpen {
 		return errors.New("row event outside a transaction")
+	}
+	if a.tx.skipped {
+		a.tx.Skipped++
+		return nil
 	}
 	c := cursor{b: e.body}
 	id, flags := c.uint(6), c.u16()

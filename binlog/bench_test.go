@@ -118,12 +118,12 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(w.buf.Len()))
 			count := 0
 			for b.Loop() {
-				r, err := newFileReader(bytes.NewReader(w.buf.Bytes()), "binlog.000001", Config{SpillBytes: 1 << 30})
+				r, err := NewLog(bytes.NewReader(w.buf.Bytes()), LogConfig{SpillBytes: 1 << 30})
 				if err != nil {
 					b.Fatal(err)
 				}
 				for {
-					tx, err := r.next()
+					tx, err := r.Next()
 					if err == io.EOF {
 						break
 					}

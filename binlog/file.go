@@ -5,67 +5,88 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/tidemarkdb/tidemark/gtid"
 )
 
-// File reads the transactions of one binlog file on disk, as the server or mysqlbinlog --raw wrote it.
-type File struct {
-	file   *os.File
+// LogConfig says what of a log file to read, and how.
+type LogConfig struct {
+	// Name is the file's name on its source, and Source the server's UUID, for positions and identities.
+	Name   string
+	Source gtid.UUID
+	// Follow, SpillDir and SpillBytes are as in Config.
+	Follow     func(database, table string) bool
+	SpillDir   string
+	SpillBytes int64
+	// Again gives the bytes of the file once more. With it, a transaction beyond SpillBytes is not written to SpillDir: its
+	// events are read from the file again by each call of Events. The bytes are closed by Release.
+	Again func() (Bytes, error)
+	// Skip tells of a transaction, of which only what stands in its head is known, that it is not wanted; nil: all are.
+	// Nothing of it is decompressed or kept.
+	Skip func(*Transaction) bool
+}
+
+// Log reads the transactions of one log file in the server's format: of a source, of mysqlbinlog --raw, or a relay file.
+// It is for one goroutine.
+type Log struct {
+	in     *fileEvents
 	reader reader
-}
-
-// OpenFile opens a binlog file. Of cfg, Follow, SpillDir and SpillBytes are used.
-func OpenFile(path string, cfg Config) (*File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fault(Local, "cannot read a binlog file: %w", err)
-	}
-	r, err := newFileReader(f, filepath.Base(path), cfg)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return &File{f, r}, nil
-}
-
-// Next gives the next transaction, or io.EOF at the end of the file. A transaction that the file has only a part of is
-// not given.
-func (f *File) Next() (*Transaction, error) {
-	for {
-		tx, err := f.reader.next()
-		if err != nil || tx.Kind != Progress {
-			return tx, err
-		}
-	}
-}
-
-// Close closes the file.
-func (f *File) Close() error {
-	f.reader.close()
-	return f.file.Close()
 }
 
 var fileMagic = [4]byte{0xfe, 'b', 'i', 'n'}
 
-func newFileReader(in io.Reader, name string, cfg Config) (reader, error) {
-	cfg = cfg.withDefaults()
-	events := &fileEvents{r: bufio.NewReaderSize(in, 256<<10)}
+// NewLog begins with the file's first byte.
+func NewLog(in io.Reader, cfg LogConfig) (*Log, error) {
+	c := Config{Follow: cfg.Follow, SpillBytes: cfg.SpillBytes}.withDefaults()
+	events := &fileEvents{r: bufio.NewReaderSize(in, 256<<10), off: int64(len(fileMagic))}
 	var magic [4]byte
 	if _, err := io.ReadFull(events.r, magic[:]); err != nil || magic != fileMagic {
-		return reader{}, fault(Corrupt, "%s is not a binlog file, or it is encrypted", name)
+		return nil, fault(Corrupt, "%s is not a binlog file, or it is encrypted", cfg.Name)
 	}
-	asm := newAssembler(cfg.Follow, cfg.SpillDir, cfg.SpillBytes)
-	asm.pos = gtid.Position{File: name, Offset: uint64(len(magic))}
-	return reader{in: events, asm: asm}, nil
+	asm := newAssembler(c.Follow, cfg.SpillDir, c.SpillBytes)
+	asm.pos = gtid.Position{File: cfg.Name, Offset: uint64(len(magic))}
+	asm.source, asm.again, asm.skip = cfg.Source, cfg.Again, cfg.Skip
+	return &Log{events, reader{in: events, asm: asm}}, nil
 }
+
+// Next gives the next transaction that is wanted, or io.EOF at the end of what there is. A transaction of which only a
+// part is there is not given. After io.EOF it may be called again, when in has more; after any other error, a *Error of
+// class Corrupt, Local, UnknownEvent or Incident, not.
+func (l *Log) Next() (*Transaction, error) {
+	for {
+		tx, err := l.reader.next()
+		if err != nil {
+			return nil, l.placed(err)
+		}
+		if tx.Kind != Progress && !tx.skipped {
+			return tx, nil
+		}
+	}
+}
+
+// placed says where an error was met.
+func (l *Log) placed(err error) error {
+	var own *Error
+	if errors.As(err, &own) && own.At.IsZero() {
+		own.At = l.reader.asm.pos
+	}
+	return err
+}
+
+// Offset is the number of bytes up to the end of the last event that was read.
+func (l *Log) Offset() int64 { return l.in.off }
+
+// Position is the place on the source behind the last event that was read.
+func (l *Log) Position() gtid.Position { return l.reader.asm.pos }
+
+// Close frees what an unfinished transaction holds.
+func (l *Log) Close() { l.reader.close() }
 
 // fileEvents takes events out of a file.
 type fileEvents struct {
 	r     *bufio.Reader
 	arena arena
+	off   int64 // behind the last event
 }
 
 func (f *fileEvents) next() ([]byte, error) {
@@ -87,6 +108,7 @@ func (f *fileEvents) next() ([]byte, error) {
 	if _, err := io.ReadFull(f.r, b); err != nil {
 		return nil, fault(Corrupt, "file ends within an event: %w", unexpected(err))
 	}
+	f.off += int64(size)
 	return b, nil
 }
 
@@ -100,7 +122,9 @@ func (f *fileEvents) large(size int64) ([]byte, error) {
 	if err != nil {
 		return nil, fault(Corrupt, "file ends within an event: %w", err)
 	}
+	f.off += size
 	return b, nil
 }
 
-func (f *fileEvents) giveBack() { f.arena.undo() }
+func (f *fileEvents) offset() int64 { return f.off }
+func (f *fileEvents) giveBack()     { f.arena.undo() }

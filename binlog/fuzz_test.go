@@ -121,20 +121,22 @@ func sample(t testing.TB, checksum bool) []byte {
 
 // readLog gives the stories of a log's transactions and how it ended.
 func readLog(t testing.TB, log []byte) ([]string, error) {
-	r, err := newFileReader(bytes.NewReader(log), "binlog.000001", Config{SpillBytes: 20, SpillDir: os.TempDir()})
+	return readLogAs(t, log, LogConfig{SpillBytes: 20, SpillDir: os.TempDir()})
+}
+
+func readLogAs(t testing.TB, log []byte, cfg LogConfig) ([]string, error) {
+	r, err := NewLog(bytes.NewReader(log), cfg)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
+	defer r.Close()
 	var out []string
 	for {
-		tx, err := r.next()
+		tx, err := r.Next()
 		if err != nil {
 			return out, err
 		}
-		if tx.Kind != Progress {
-			out = append(out, story(t, tx))
-		}
+		out = append(out, story(t, tx))
 		if err := tx.Release(); err != nil {
 			t.Fatal(err)
 		}
@@ -231,12 +233,12 @@ func TestCrashedSourceLeavesHalfATransaction(t *testing.T) {
 func TestNoProgressInsideATransaction(t *testing.T) {
 	w := newLog(true).event(evHeartbeat, []byte("binlog.000001")).event(evGTID, gtidBody(1)).event(evQuery, queryBody("BEGIN"))
 	w.event(evHeartbeat, []byte("binlog.000001")).event(evXID, xidBody()).event(evHeartbeat, []byte("binlog.000001"))
-	r, err := newFileReader(bytes.NewReader(w.buf.Bytes()), "binlog.000001", Config{})
+	r, err := NewLog(bytes.NewReader(w.buf.Bytes()), LogConfig{Name: "binlog.000001"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []Kind{Progress, Empty, Progress} {
-		if tx, err := r.next(); err != nil || tx.Kind != want {
+		if tx, err := r.reader.next(); err != nil || tx.Kind != want {
 			t.Fatalf("%v, %v, want %s", tx, err, want)
 		}
 	}

@@ -195,10 +195,12 @@ func (s *Stream) classify(ctx context.Context, err error) *Error {
 // eventSource is where a reader gets its events from: packets or a file.
 type eventSource interface {
 	next() ([]byte, error)
-	giveBack() // the memory of the last event
+	offset() int64 // behind the last event
+	giveBack()     // the memory of the last event
 }
 
-func (p *packets) giveBack() { p.arena.undo() }
+func (p *packets) offset() int64 { return 0 }
+func (p *packets) giveBack()     { p.arena.undo() }
 
 // reader joins an event source, the unpacking of payloads, and the assembler.
 type reader struct {
@@ -210,6 +212,7 @@ type reader struct {
 // next reads up to the end of a transaction. Errors of the source come back as they are, faults of the data as *Error.
 func (r *reader) next() (*Transaction, error) {
 	for {
+		r.asm.at = r.in.offset()
 		raw, err := r.in.next()
 		if err != nil {
 			return nil, err
@@ -247,6 +250,9 @@ func (r *reader) step(e event, raw []byte) (*Transaction, error) {
 		return nil, errors.New("transaction payload that no GTID event announces")
 	}
 	start := r.asm.advance(e.header)
+	if r.asm.tx.skipped {
+		return r.asm.finish(Rows)
+	}
 	p, err := parsePayload(e.body)
 	if err != nil {
 		return nil, fmt.Errorf("transaction payload: %w", err)

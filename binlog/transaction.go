@@ -63,9 +63,12 @@ type Transaction struct {
 	// RowEvents and StatementCount count the kept events, Skipped the row events of tables that are not followed.
 	RowEvents, StatementCount, Skipped int
 
-	mem   []Event
-	size  int64
-	spill *spill
+	mem     []Event
+	size    int64
+	spill   *spill
+	reread  *reread
+	skipped bool  // its events were not wanted
+	at      int64 // offset of its first event in the bytes that a Log reads
 }
 
 // Event is a *RowsEvent or a *Statement.
@@ -112,14 +115,18 @@ func (t *Transaction) Identity() gtid.Identity {
 // Size is the number of bytes of the kept events, in memory or spilled.
 func (t *Transaction) Size() int64 { return t.size }
 
-// Spilled reports whether the events lie in a temporary file.
-func (t *Transaction) Spilled() bool { return t.spill != nil }
+// Spilled reports whether the events are not in memory, but in a temporary file or in the log file that they come from.
+func (t *Transaction) Spilled() bool { return t.spill != nil || t.reread != nil }
 
 // Events gives the kept events in order. It may be called again. A spilled transaction has one event in memory at a
-// time: what an event holds is then valid until the next one is asked for. An error, of class Local, ends the sequence.
+// time: what an event holds is then valid until the next one is asked for. An error ends the sequence: of class Local, or
+// Corrupt where the events are read from their log file a second time.
 func (t *Transaction) Events() iter.Seq2[Event, error] {
 	if t.spill != nil {
 		return t.spill.events()
+	}
+	if t.reread != nil {
+		return t.reread.events()
 	}
 	return func(yield func(Event, error) bool) {
 		for _, e := range t.mem {
@@ -133,12 +140,15 @@ func (t *Transaction) Events() iter.Seq2[Event, error] {
 // Release frees the memory and the temporary file. The transaction has no events afterwards.
 func (t *Transaction) Release() error {
 	t.mem = nil
-	if t.spill == nil {
-		return nil
+	switch {
+	case t.spill != nil:
+		err := t.spill.close()
+		t.spill = &spill{}
+		return err
+	case t.reread != nil:
+		return t.reread.close()
 	}
-	err := t.spill.close()
-	t.spill = &spill{}
-	return err
+	return nil
 }
 
 // add keeps an event in memory.
@@ -156,20 +166,37 @@ func (t *Transaction) count(e Event) {
 	t.size += int64(e.size())
 }
 
-// keep adds an event. Beyond limit bytes all events move to a file in dir. kept tells whether e's memory is still in
-// use.
-func (t *Transaction) keep(e Event, dir string, limit int64) (kept bool, err error) {
-	if t.spill == nil && t.size+int64(e.size()) <= limit {
+// keep adds an event. Beyond the limit of memory all events move to a file, or are left where they can be read again.
+// kept tells whether e's memory is still in use.
+func (t *Transaction) keep(e Event, a *assembler) (kept bool, err error) {
+	if !t.Spilled() && t.size+int64(e.size()) <= a.spillBytes {
 		t.add(e)
 		return true, nil
 	}
 	t.count(e)
-	if t.spill == nil {
-		if err := t.startSpill(dir); err != nil {
+	if !t.Spilled() {
+		if err := t.outgrow(a); err != nil {
 			return false, err
 		}
 	}
+	if t.reread != nil {
+		t.reread.meet(e)
+		return false, nil
+	}
 	return false, t.spill.add(e)
+}
+
+// outgrow takes the events out of memory.
+func (t *Transaction) outgrow(a *assembler) error {
+	if a.again == nil {
+		return t.startSpill(a.spillDir)
+	}
+	var err error
+	if t.reread, err = newReread(a, t); err != nil {
+		return err
+	}
+	t.mem = nil
+	return nil
 }
 
 // startSpill moves the events from memory to a file.

@@ -21,13 +21,18 @@ type fold struct {
 	def      *schema.Table
 	rows     *column.Builder    // after images
 	before   *column.KeyBuilder // keys of before images
-	index    *keyIndex
+	index    *keyIndex          // of a table with a key
+	bag      *bag               // of a table without one
 	decoders map[*binlog.TableMap]*binlog.Decoder
 }
 
 func newFold(def *schema.Table) *fold {
 	f := &fold{def: def, rows: column.NewBuilder(memory.DefaultAllocator, def), before: column.NewKeyBuilder(def), decoders: map[*binlog.TableMap]*binlog.Decoder{}}
-	f.index = newKeyIndex(f.before.Keys(), f.rows.Keys())
+	if def.Multiset() {
+		f.bag = newBag(f.before.Keys(), f.rows.Keys())
+	} else {
+		f.index = newKeyIndex(f.before.Keys(), f.rows.Keys())
+	}
 	return f
 }
 
@@ -65,6 +70,10 @@ func (f *fold) add(e *binlog.RowsEvent) (int, error) {
 	n := max(f.rows.Rows()-row, f.before.Keys().Len()-key)
 	if row+n > math.MaxInt32 || key+n > math.MaxInt32 {
 		return 0, fmt.Errorf("table %s: too many rows in one slice", f.def.FullName())
+	}
+	if f.bag != nil {
+		f.bag.take(e.Action, row, key, n)
+		return n, nil
 	}
 	return n, f.take(e.Action, row, key, n)
 }
@@ -117,18 +126,31 @@ func (f *fold) diverged(key []byte, expected storage.Expect) error {
 
 // bytes is about the memory of what was added.
 func (f *fold) bytes() int {
-	return f.rows.Bytes() + f.before.Keys().Bytes() + f.index.bytes()
+	return f.rows.Bytes() + f.before.Keys().Bytes() + f.entries().bytes()
+}
+
+func (f *fold) entries() interface {
+	bytes() int
+	reset()
+} {
+	if f.bag != nil {
+		return f.bag
+	}
+	return f.index
 }
 
 // discard forgets what was added.
 func (f *fold) discard() {
 	_, _ = f.rows.Finish() // an error says only that a row is incomplete
 	_, _ = f.before.Finish()
-	f.index.reset()
+	f.entries().reset()
 }
 
 // changes gives what was added as net changes, and starts anew.
 func (f *fold) changes() (*storage.Changes, error) {
+	if f.bag != nil {
+		return f.bagChanges()
+	}
 	out := &storage.Changes{}
 	total := f.rows.Rows()
 	expect := make([]storage.Expect, total)
@@ -148,16 +170,37 @@ func (f *fold) changes() (*storage.Changes, error) {
 			out.CheckExpect = append(out.CheckExpect, e.expect)
 		}
 	}
-	batch, err := f.rows.Finish()
-	if _, keyErr := f.before.Finish(); err == nil {
-		err = keyErr
-	}
-	f.index.reset()
+	batch, err := f.finish()
 	if err != nil {
 		return nil, err
 	}
 	if count > 0 {
 		out.Puts, out.PutExpect = survivors(batch, expect, alive, count)
+	}
+	return out, nil
+}
+
+// finish gives the new rows and starts anew.
+func (f *fold) finish() (*column.Batch, error) {
+	batch, err := f.rows.Finish()
+	if _, keyErr := f.before.Finish(); err == nil {
+		err = keyErr
+	}
+	f.entries().reset()
+	return batch, err
+}
+
+// bagChanges is changes for a table without a key.
+func (f *fold) bagChanges() (*storage.Changes, error) {
+	out := &storage.Changes{}
+	alive := make([]bool, f.rows.Rows())
+	count := f.bag.settle(out, alive)
+	batch, err := f.finish()
+	if err != nil {
+		return nil, err
+	}
+	if count > 0 {
+		out.Puts, _ = survivors(batch, make([]storage.Expect, batch.Rows()), alive, count)
 	}
 	return out, nil
 }

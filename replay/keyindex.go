@@ -43,8 +43,8 @@ func (x *keyIndex) keyOf(e *entry) []byte {
 	return x.before.At(int(e.key))
 }
 
-// find gives the entry of a key; it is new when the key was not there.
-func (x *keyIndex) find(key []byte, number int, after bool) (e *entry, isNew bool) {
+// find gives the number of a key's entry; it is new when the key was not there.
+func (x *keyIndex) find(key []byte, number int, after bool) (at int, isNew bool) {
 	if len(x.entries)*4 >= len(x.slots)*3 {
 		x.grow()
 	}
@@ -55,10 +55,10 @@ func (x *keyIndex) find(key []byte, number int, after bool) (e *entry, isNew boo
 		if n == 0 {
 			x.entries = append(x.entries, entry{hash: hash, key: int32(number), after: after})
 			x.slots[i] = int32(len(x.entries))
-			return &x.entries[len(x.entries)-1], true
+			return len(x.entries) - 1, true
 		}
 		if e := &x.entries[n-1]; e.hash == hash && bytes.Equal(x.keyOf(e), key) {
-			return e, false
+			return int(n - 1), false
 		}
 	}
 }
@@ -77,7 +77,8 @@ func (x *keyIndex) grow() {
 
 // put says that the key now has a row. It is false when the key has one already: no source can do that.
 func (x *keyIndex) put(key []byte, number int, row int) bool {
-	e, isNew := x.find(key, number, true)
+	at, isNew := x.find(key, number, true)
+	e := &x.entries[at]
 	if isNew {
 		e.expect = storage.MustNotExist
 	} else if e.row != deleted {
@@ -94,7 +95,8 @@ func (x *keyIndex) remove(key []byte, number int) bool {
 
 // change says that the row of the key is another, or deleted. It is false when the key has none.
 func (x *keyIndex) change(key []byte, number int, row int32) bool {
-	e, isNew := x.find(key, number, false)
+	at, isNew := x.find(key, number, false)
+	e := &x.entries[at]
 	if isNew {
 		e.expect = storage.MustExist
 	} else if e.row == deleted {

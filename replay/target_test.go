@@ -22,6 +22,7 @@ type memoryStore struct {
 	state    State
 	log      []string // what the targets were told
 	open     bool
+	number   int // of the last row of a table without a key
 	fail     func(step string) error
 }
 
@@ -85,6 +86,9 @@ func (t *memoryTarget) Apply(_ context.Context, table string, c *storage.Changes
 	mt := t.tables[table]
 	if mt == nil || mt.reason != "" {
 		return fmt.Errorf("table %s takes no rows", table)
+	}
+	if mt.def.Multiset() {
+		return t.applyBag(mt, c)
 	}
 	check := func(key []byte, e storage.Expect) error {
 		_, exists := mt.rows[string(key)]

@@ -68,6 +68,11 @@ func (g *Grants) HasOnDatabase(privilege, database string) bool {
 	return granted
 }
 
+// asleep tells whether roles are granted that are not active.
+func (g *Grants) asleep() bool {
+	return len(g.Roles) > 0 && (g.ActiveRoles == "NONE" || strings.Count(g.ActiveRoles, "`@`") < len(g.Roles))
+}
+
 func (s scope) has(privilege string) bool {
 	for _, p := range s.privileges {
 		if p == privilege || p == "ALL PRIVILEGES" && !isDynamic(privilege) {

@@ -3,29 +3,13 @@ package compat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/wire"
-)
-
-// Flavour is the product that a server is.
-type Flavour string
-
-// The flavours that are told apart. Those that merely speak MySQL's protocol are refused.
-const (
-	MySQL    Flavour = "MySQL"
-	Percona  Flavour = "Percona Server"
-	RDS      Flavour = "Amazon RDS for MySQL"
-	Aurora   Flavour = "Amazon Aurora MySQL"
-	CloudSQL Flavour = "Cloud SQL for MySQL"
-	Azure    Flavour = "Azure Database for MySQL"
-	MariaDB  Flavour = "MariaDB"
-	Vitess   Flavour = "Vitess"
-	TiDB     Flavour = "TiDB"
-	Other    Flavour = "another server with MySQL's protocol"
 )
 
 // Source is what a server says of itself.
@@ -38,17 +22,31 @@ type Source struct {
 	UUID                gtid.UUID
 	ServerID            uint32
 	// GTIDMode is ON, ON_PERMISSIVE, OFF_PERMISSIVE or OFF.
-	GTIDMode      string
-	LogBin        bool
-	BinlogFormat  string
-	RowImage      string
-	RowValueOpts  string
-	RowMetadata   string
-	ExpireSeconds int64 // binlog_expire_logs_seconds; 0: files are kept
-	ReadOnly      bool
+	GTIDMode     string
+	LogBin       bool
+	BinlogFormat string
+	RowImage     string
+	RowValueOpts string
+	RowMetadata  string
+	// Retention is for how long binlog files are kept.
+	Retention Retention
+	// SyncBinlog and FlushAtCommit are sync_binlog and innodb_flush_log_at_trx_commit.
+	SyncBinlog, FlushAtCommit int64
+	// OrderCommits is binlog_order_commits; EnhancedBinlog is Aurora's aurora_enhanced_binlog.
+	OrderCommits, EnhancedBinlog bool
+	// ReadOnly is read_only or, of a reader of Aurora, innodb_read_only.
+	ReadOnly bool
 	// ReplicaOf tells that the server is itself a replica; LogReplicaUpdates whether what it applies is in its own log.
+	// ReplicaFilters are the filters with which it applies, as "Replicate_Do_DB = shop". PreservesOrder is false where
+	// its appliers commit in another order than its source did.
 	ReplicaOf         bool
 	LogReplicaUpdates bool
+	ReplicaFilters    []string
+	PreservesOrder    bool
+	// Cluster is the kind of cluster that the server is a member of: "Group Replication", "Galera", or "".
+	Cluster string
+	// StrictCluster tells a Galera member that refuses LOCK TABLES (pxc_strict_mode).
+	StrictCluster bool
 	// NativeForeignKeys tells that InnoDB runs cascades by itself, outside the binlog (all servers before 9.6).
 	NativeForeignKeys   bool
 	LowerCaseTableNames int
@@ -66,20 +64,16 @@ type Source struct {
 	ServerIDs []uint32
 	// MayRecoverXA tells whether XA RECOVER may be asked.
 	MayRecoverXA bool
+	// TLS tells whether the server offers encryption, whether it insists on it, and whether our session has it.
+	TLS struct{ Offered, Required, Used bool }
+	// Locking and Dumping are what happened when the global lock and a dump of the binlog were tried; see Trial.
+	Locking, Dumping Trial
 	// Status is the statement that gives the position here (SHOW BINARY LOG STATUS, or MASTER before 8.2).
 	Status string
 }
 
 // GTIDs tells whether every transaction of the server has a GTID, so that a set says where one is.
 func (s *Source) GTIDs() bool { return strings.EqualFold(s.GTIDMode, "ON") }
-
-// VersionNumber is the version as one number: 80406 for 8.4.6.
-func (s *Source) VersionNumber() int { return s.Major*10000 + s.Minor*100 + s.Patch }
-
-// AtLeast compares the version.
-func (s *Source) AtLeast(major, minor int) bool {
-	return s.Major > major || s.Major == major && s.Minor >= minor
-}
 
 // Probe asks a server everything that a plan depends on. What the account may not see stays empty; it is for NewPlan to
 // say that a privilege is missing. An error is one of the connection, or an answer that makes no sense.
@@ -96,7 +90,8 @@ func Probe(ctx context.Context, c *wire.Conn) (*Source, error) {
 	if err := s.takeVariables(vars); err != nil {
 		return nil, err
 	}
-	for _, ask := range []func(context.Context, *wire.Conn) error{s.askOffset, s.askGrants, s.askStatus, s.askReplica, s.askReplicas, s.askXA} {
+	asks := []func(context.Context, *wire.Conn) error{s.askOffset, s.askGrants, s.askStatus, s.askReplica, s.askReplicas, s.askXA, s.askTLS, s.askVendorRetention}
+	for _, ask := range asks {
 		if err := ask(ctx, c); err != nil {
 			return nil, fmt.Errorf("looking at the source: %w", err)
 		}
@@ -120,7 +115,11 @@ func Dial(ctx context.Context, cfg wire.Config) (*wire.Conn, *Source, error) {
 
 var variableNames = []string{
 	"version", "version_comment", "basedir", "aurora_version", "server_uuid", "server_id", "gtid_mode", "log_bin", "binlog_format",
-	"binlog_row_image", "binlog_row_value_options", "binlog_row_metadata", "binlog_expire_logs_seconds", "read_only",
+	"binlog_row_image", "binlog_row_value_options", "binlog_row_metadata", "read_only", "innodb_read_only",
+	"binlog_expire_logs_seconds", "binlog_expire_logs_auto_purge", "expire_logs_days", "binlog_space_limit", "max_binlog_files",
+	"sync_binlog", "innodb_flush_log_at_trx_commit", "binlog_order_commits", "aurora_enhanced_binlog",
+	"replica_preserve_commit_order", "slave_preserve_commit_order", "replica_parallel_workers", "slave_parallel_workers",
+	"group_replication_group_name", "wsrep_on", "pxc_strict_mode", "have_ssl", "ssl_ca", "ssl_cert", "require_secure_transport",
 	"log_slave_updates", "log_replica_updates", "innodb_native_foreign_keys", "lower_case_table_names", "time_zone",
 	"system_time_zone", "character_set_server", "collation_server", "gtid_executed", "gtid_purged", "tidb_version",
 	"azure_server_name", "cloudsql_iam_authentication", "version_compile_os",
@@ -142,66 +141,6 @@ func variables(ctx context.Context, c *wire.Conn) (map[string]string, error) {
 	return vars, nil
 }
 
-// identify reads version and flavour. Product names stand in the version or its comment.
-func (s *Source) identify(vars map[string]string) {
-	s.Version = vars["version"]
-	text := strings.ToLower(s.Version + " " + vars["version_comment"])
-	_, aurora := vars["aurora_version"]
-	_, tidb := vars["tidb_version"]
-	switch {
-	case strings.Contains(text, "mariadb"):
-		s.Flavour = MariaDB
-	case strings.Contains(text, "vitess"), strings.Contains(text, "planetscale"):
-		s.Flavour = Vitess
-	case tidb, strings.Contains(text, "tidb"):
-		s.Flavour = TiDB
-	case containsAny(text, "oceanbase", "doris", "starrocks", "singlestore", "memsql", "clickhouse", "dolt", "tidemark", "byconity"):
-		s.Flavour = Other
-	case aurora:
-		s.Flavour = Aurora
-	case strings.HasPrefix(vars["basedir"], "/rdsdbbin"):
-		s.Flavour = RDS
-	case strings.Contains(text, "google"):
-		s.Flavour = CloudSQL
-	case vars["azure_server_name"] != "":
-		s.Flavour = Azure
-	case strings.Contains(text, "percona"):
-		s.Flavour = Percona
-	default:
-		s.Flavour = MySQL
-	}
-	s.Major, s.Minor, s.Patch = parseVersion(s.Version)
-}
-
-func containsAny(text string, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
-}
-
-func parseVersion(v string) (major, minor, patch int) {
-	end := strings.IndexFunc(v, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
-	if end >= 0 {
-		v = v[:end]
-	}
-	parts := append(strings.Split(v, "."), "", "", "")
-	major, _ = strconv.Atoi(parts[0])
-	minor, _ = strconv.Atoi(parts[1])
-	patch, _ = strconv.Atoi(parts[2])
-	return major, minor, patch
-}
-
-func (s *Source) isMySQL() bool {
-	switch s.Flavour {
-	case MariaDB, Vitess, TiDB, Other:
-		return false
-	}
-	return true
-}
-
 func on(v string) bool { return strings.EqualFold(v, "ON") || v == "1" }
 
 func (s *Source) takeVariables(vars map[string]string) (err error) {
@@ -221,8 +160,16 @@ func (s *Source) takeVariables(vars map[string]string) (err error) {
 	s.ServerID = uint32(id)
 	s.GTIDMode, s.LogBin, s.BinlogFormat = vars["gtid_mode"], on(vars["log_bin"]), vars["binlog_format"]
 	s.RowImage, s.RowValueOpts, s.RowMetadata = vars["binlog_row_image"], vars["binlog_row_value_options"], vars["binlog_row_metadata"]
-	s.ExpireSeconds, _ = strconv.ParseInt(vars["binlog_expire_logs_seconds"], 10, 64)
-	s.ReadOnly = on(vars["read_only"])
+	s.Retention = retentionOf(vars)
+	s.SyncBinlog, s.FlushAtCommit = number(vars["sync_binlog"]), number(vars["innodb_flush_log_at_trx_commit"])
+	s.OrderCommits, s.EnhancedBinlog = on(vars["binlog_order_commits"]), on(vars["aurora_enhanced_binlog"])
+	s.ReadOnly = on(vars["read_only"]) || on(vars["innodb_read_only"])
+	s.PreservesOrder = number(vars["replica_parallel_workers"])+number(vars["slave_parallel_workers"]) <= 1 ||
+		on(vars["replica_preserve_commit_order"]) || on(vars["slave_preserve_commit_order"])
+	s.takeCluster(vars)
+	// have_ssl is gone since 8.4 or so (from the manual: "The have_openssl and have_ssl system variables are removed").
+	s.TLS.Offered = vars["have_ssl"] == "YES" || vars["have_ssl"] == "" && vars["ssl_cert"] != ""
+	s.TLS.Required = on(vars["require_secure_transport"])
 	s.LogReplicaUpdates = on(vars["log_replica_updates"]) || on(vars["log_slave_updates"])
 	// Servers before 9.6 have no such variable and know no other way.
 	native, known := vars["innodb_native_foreign_keys"]
@@ -231,6 +178,23 @@ func (s *Source) takeVariables(vars map[string]string) (err error) {
 	s.TimeZone, s.SystemTimeZone = vars["time_zone"], vars["system_time_zone"]
 	s.Charset, s.Collation = vars["character_set_server"], vars["collation_server"]
 	return nil
+}
+
+// takeCluster finds out whether other servers' transactions come in beside replication.
+func (s *Source) takeCluster(vars map[string]string) {
+	switch {
+	case on(vars["wsrep_on"]):
+		s.Cluster = "Galera"
+		// From the manual: Percona XtraDB Cluster, "Strict mode": ENFORCING and MASTER refuse explicit table locking.
+		s.StrictCluster = vars["pxc_strict_mode"] == "ENFORCING" || vars["pxc_strict_mode"] == "MASTER"
+	case vars["group_replication_group_name"] != "":
+		s.Cluster = "Group Replication"
+	}
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
 }
 
 // askOffset reads the offset of the server's default time zone, in which DATETIME defaults such as CURRENT_TIMESTAMP
@@ -257,13 +221,33 @@ func (s *Source) askGrants(ctx context.Context, c *wire.Conn) error {
 		lines[i] = r.Text(i, 0)
 	}
 	s.Grants = ParseGrants(lines)
-	r, err = c.Query(ctx, "SELECT CURRENT_USER(), CURRENT_ROLE()")
-	if err != nil {
+	if r, err = c.Query(ctx, "SELECT CURRENT_USER()"); err != nil {
 		return err
 	}
 	s.Grants.Account = quoteAccount(r.Text(0, 0))
-	s.Grants.ActiveRoles = r.Text(0, 1)
+	if r, err = c.Query(ctx, "SELECT CURRENT_ROLE()"); err != nil {
+		s.Grants.ActiveRoles = "NONE" // before 8.0 there are none
+		return unless(err, codeNoFunction, wire.CodeParse)
+	}
+	s.Grants.ActiveRoles = r.Text(0, 0)
 	return nil
+}
+
+// unless gives an error of the server, nil where it is one of those expected.
+func unless(err error, expected ...uint16) error {
+	if slices.Contains(expected, wire.Code(err)) {
+		return nil
+	}
+	return err
+}
+
+// askTLS finds out whether our own session is encrypted.
+func (s *Source) askTLS(ctx context.Context, c *wire.Conn) error {
+	r, err := c.Query(ctx, "SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+	if err == nil && r.Rows() == 1 {
+		s.TLS.Used = r.Text(0, 1) != ""
+	}
+	return err
 }
 
 // statusStatements in the order in which they are tried: the spelling of 8.2 and later first (CLOUD-08).
@@ -303,6 +287,9 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
+// codeNoFunction is the error for a stored function that does not exist.
+const codeNoFunction = 1305
+
 // denied tells the errors that say "not allowed". At these statements 1045 is no matter of the password (CLOUD-01).
 func denied(err error) bool {
 	switch wire.Code(err) {
@@ -314,11 +301,22 @@ func denied(err error) bool {
 
 func (s *Source) askReplica(ctx context.Context, c *wire.Conn) error {
 	r, err := firstThatParses(ctx, c, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
-	if r != nil {
-		s.ReplicaOf = r.Rows() > 0
+	if r == nil {
+		return err
+	}
+	s.ReplicaOf = r.Rows() > 0
+	for i := range r.Rows() {
+		for _, name := range replicaFilters {
+			if text := r.Named(i, name); text != "" {
+				s.ReplicaFilters = append(s.ReplicaFilters, name+" = "+text)
+			}
+		}
 	}
 	return err
 }
+
+var replicaFilters = []string{"Replicate_Do_DB", "Replicate_Ignore_DB", "Replicate_Do_Table", "Replicate_Ignore_Table",
+	"Replicate_Wild_Do_Table", "Replicate_Wild_Ignore_Table", "Replicate_Rewrite_DB"}
 
 func (s *Source) askReplicas(ctx context.Context, c *wire.Conn) error {
 	r, err := firstThatParses(ctx, c, "SHOW REPLICAS", "SHOW SLAVE HOSTS")

@@ -20,12 +20,12 @@ import (
 // firstCopy takes all tables at one point and makes them readable, with the point, in one commit. After an error nothing
 // of it is left, and it may be tried again.
 func (d *database) firstCopy(ctx context.Context) error {
-	source, plan, err := compat.Check(ctx, d.wire(), compat.Wishes{Database: d.spec().SourceDatabase, Filter: d.wanted})
+	source, plan, err := compat.Check(ctx, d.wire(), d.wishes())
 	if err != nil {
 		return err
 	}
 	for _, w := range plan.Warnings {
-		d.note(ctx, "warning", w)
+		d.note(ctx, "warning", w.String())
 	}
 	charset := defaults{plan.Catalog.Charset, plan.Catalog.Collation}
 	c := &copySink{ctx: ctx, d: d, loads: map[string]*storage.Load{}, defaults: charset, byPosition: !plan.GTIDs}

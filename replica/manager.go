@@ -15,7 +15,6 @@ import (
 
 	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/storage"
-	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Options tune the machinery for all databases. The zero value of each field means its default.
@@ -118,15 +117,15 @@ func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error
 		}
 		return err
 	}
-	if err := spec.validate(); err != nil {
-		return err
-	}
-	source, plan, err := compat.Check(ctx, wire.Config{Host: spec.Host, Port: spec.Port, User: spec.User, Password: spec.Password},
-		compat.Wishes{Database: spec.SourceDatabase, Filter: spec.Settings.Wanted})
+	report, err := Check(ctx, spec)
 	if err != nil {
 		return err
 	}
-	spec.SourceDatabase = plan.Database
+	if err := report.Err(); err != nil {
+		return err
+	}
+	source := report.Source
+	spec.SourceDatabase = report.Plan.Database
 	return m.register(ctx, &config{Version: configVersion, Spec: spec, ServerID: m.newServerID(source), TimeZone: zoneOf(source)})
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidemarkdb/tidemark/compat"
 )
 
 // Spec says what a database is a copy of.
@@ -51,6 +53,9 @@ type Settings struct {
 	// on the list, matches the first where that is set, and does not match the second (include_tables, exclude_tables).
 	IncludeTables string
 	ExcludeTables string
+	// SnapshotLock is how copies are cut (snapshot_lock, auto): auto takes the strongest lock plan that the source allows;
+	// another that is not allowed there is a refusal.
+	SnapshotLock compat.LockPlan
 }
 
 // DefaultSettings gives the settings of a database for which nothing was said.
@@ -58,6 +63,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		MaxRowsInBuffer: 65505, MaxBytesInBuffer: 1 << 20, MaxRowsInBuffers: 65505, MaxBytesInBuffers: 1 << 20,
 		MaxFlushDataTime: 200 * time.Millisecond, MaxWaitTimeWhenMySQLUnavailable: 30 * time.Second, AllowsQueryWhenMySQLLost: true,
+		SnapshotLock: compat.LockAuto,
 	}
 }
 
@@ -78,6 +84,7 @@ var settings = map[string]setting{
 	"materialized_mysql_tables_list":       {setList, func(s *Settings) string { return strings.Join(s.TablesList, ",") }},
 	"include_tables":                       expression(func(s *Settings) *string { return &s.IncludeTables }),
 	"exclude_tables":                       expression(func(s *Settings) *string { return &s.ExcludeTables }),
+	"snapshot_lock":                        {setLock, func(s *Settings) string { return string(s.SnapshotLock) }},
 }
 
 // Set changes one setting by its name in SQL.
@@ -178,6 +185,11 @@ func setLost(s *Settings, value string) error {
 		return fmt.Errorf("%q is neither 0 nor 1", value)
 	}
 	return nil
+}
+
+func setLock(s *Settings, value string) (err error) {
+	s.SnapshotLock, err = compat.ParseLockPlan(value)
+	return err
 }
 
 func setList(s *Settings, value string) error {

@@ -1,0 +1,30 @@
+package replica
+
+import (
+	"context"
+
+	"github.com/tidemarkdb/tidemark/compat"
+	"github.com/tidemarkdb/tidemark/wire"
+)
+
+// Check looks at a source as Create does, and changes nothing. What is wrong with the source is in the report; the error is
+// about the Spec, or a source that does not answer.
+func Check(ctx context.Context, spec Spec) (*compat.Report, error) {
+	if err := spec.validate(); err != nil {
+		return nil, err
+	}
+	return compat.Examine(ctx, wire.Config{Host: spec.Host, Port: spec.Port, User: spec.User, Password: spec.Password}, spec.wishes())
+}
+
+// wishes is what is asked of the source.
+func (s *Spec) wishes() compat.Wishes {
+	return compat.Wishes{Database: s.SourceDatabase, Filter: s.Settings.Wanted, Lock: s.Settings.SnapshotLock}
+}
+
+// wishes is what is asked of the source now: later changes of the filter count at once.
+func (d *database) wishes() compat.Wishes {
+	s := d.spec()
+	w := s.wishes()
+	w.Filter = d.wanted
+	return w
+}

@@ -116,29 +116,6 @@ func (s *state) tableInfos(id DatabaseID) []TableInfo {
 	return out
 }
 
-// Shadows lists a database's shadow tables, by name, then by ID.
-func (s *Store) Shadows(id DatabaseID) []TableInfo {
-	var out []TableInfo
-	for _, t := range s.head.Load().tables {
-		if t.rec.Shadow && t.rec.Database == id {
-			out = append(out, t.info())
-		}
-	}
-	slices.SortFunc(out, func(a, b TableInfo) int {
-		return cmp.Or(cmp.Compare(a.Def.Name, b.Def.Name), cmp.Compare(a.ID, b.ID))
-	})
-	return out
-}
-
-// TableByID gives a table, shadow or not. ErrNotFound when there is none.
-func (s *Store) TableByID(id TableID) (TableInfo, error) {
-	t := s.head.Load().tables[id]
-	if t == nil {
-		return TableInfo{}, fmt.Errorf("table %d: %w", id, ErrNotFound)
-	}
-	return t.info(), nil
-}
-
 // Table finds a table by name; shadows have none. ErrNotFound when there is none.
 func (s *Store) Table(id DatabaseID, name string) (TableInfo, error) {
 	st := s.head.Load()
@@ -155,12 +132,6 @@ func (s *Store) Seq() CommitSeq { return s.head.Load().seq }
 
 // PendingXA gives the content kept for a prepared transaction of a database. ErrNotFound when there is none.
 func (s *Store) PendingXA(id DatabaseID, xid string) ([]byte, error) {
-	return s.pendingXA(uint64(id), xid)
-}
-
-// ShadowPendingXA gives the content kept for a prepared transaction by the transactions of a shadow ([Store.BeginShadow]).
-// ErrNotFound when there is none.
-func (s *Store) ShadowPendingXA(id TableID, xid string) ([]byte, error) {
 	return s.pendingXA(uint64(id), xid)
 }
 

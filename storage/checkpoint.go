@@ -154,6 +154,7 @@ func (l *Load) forget() error {
 		}
 		return nil
 	})
+	l.s.work.kickJanitor()
 	return err
 }
 

@@ -3,13 +3,9 @@ package storage
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/tidemarkdb/tidemark/storage/part"
 	"github.com/tidemarkdb/tidemark/uniquekey"
@@ -320,111 +316,4 @@ func (s *Store) markDamaged(id TableID, damage error) {
 		s.head.Store(&ed.next)
 		s.opt.Logger.Error("storage: table is damaged", "table", t.rec.Def.FullName(), "error", damage)
 	}
-}
-
-// removeOrphans removes files that no record names: those of transactions, loads, flushes and merges that a crash cut
-// off.
-func (r *recovery) removeOrphans() error {
-	fs := r.s.fs
-	loads, err := fs.List(r.s.path(loadName))
-	if err != nil {
-		return err
-	}
-	for _, name := range loads {
-		if relative := fs.PathJoin(loadName, name); !r.files[relative] {
-			err = firstError(err, r.s.removeFile(r.s.path(relative)))
-		}
-	}
-	return firstError(err, r.s.walkParts(func(relative string) error {
-		if r.files[relative] {
-			return nil
-		}
-		return r.s.removeFile(r.s.path(relative))
-	}))
-}
-
-// walkParts calls fn for each part's file below the parts directory. What others put there is left alone.
-func (s *Store) walkParts(fn func(relative string) error) error {
-	databases, err := s.list(partsName)
-	if err != nil {
-		return err
-	}
-	for _, db := range databases {
-		tables, err := s.list(db)
-		if err != nil {
-			return err
-		}
-		for _, table := range tables {
-			files, err := s.list(table)
-			if err != nil {
-				return err
-			}
-			for _, path := range files {
-				if !strings.HasSuffix(path, ".parquet") {
-					continue
-				}
-				if err := fn(path); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// list gives the relative paths of what is in a directory; nothing when it is a file.
-func (s *Store) list(relative string) ([]string, error) {
-	info, err := s.fs.Stat(s.path(relative))
-	if err != nil || !info.IsDir() {
-		return nil, err
-	}
-	names, err := s.fs.List(s.path(relative))
-	for i := range names {
-		names[i] = s.fs.PathJoin(relative, names[i])
-	}
-	return names, err
-}
-
-// removeLayers removes index entries of generations and layers that no record names.
-func (r *recovery) removeLayers() error {
-	used := map[byte]map[uint64]bool{kindBase: {}, kindLayer: {}}
-	for _, t := range r.st.tables {
-		used[kindBase][uint64(t.rec.Generation)] = true
-		for _, l := range t.idx.Layers {
-			used[kindLayer][uint64(l)] = true
-		}
-		for _, m := range t.idx.Remaps {
-			used[kindLayer][uint64(m.Layer)] = true
-		}
-	}
-	b := r.s.meta.NewBatch()
-	for kind, ids := range used {
-		if err := r.removeUnused(kind, ids, b); err != nil {
-			return errors.Join(err, b.Close())
-		}
-	}
-	if b.Empty() {
-		return b.Close()
-	}
-	return r.s.meta.commit(b, true)
-}
-
-func (r *recovery) removeUnused(kind byte, used map[uint64]bool, b *pebble.Batch) error {
-	it, err := r.s.meta.NewIter(prefixOptions([]byte{kind}))
-	if err != nil {
-		return err
-	}
-	for ok := it.First(); ok && err == nil; {
-		if len(it.Key()) < indexPrefixLen {
-			err = damaged(fmt.Sprintf("metadata key %q", it.Key()), "it is too short")
-			break
-		}
-		id := binary.BigEndian.Uint64(it.Key()[1:])
-		prefix := makeKey(kind, id)
-		if !used[id] {
-			err = b.DeleteRange(prefix, prefixEnd(prefix), nil)
-		}
-		ok = it.SeekGE(prefixEnd(prefix))
-	}
-	return firstError(err, firstError(it.Error(), it.Close()))
 }

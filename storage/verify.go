@@ -21,6 +21,7 @@ type Report struct {
 	Databases        int
 	Tables           int
 	Parts, Segments  int
+	Checkpoints      int // of bulk loads that are under way
 	Rows, IndexEntry int64
 	Bytes            int64 // of the parts' files, all read
 	// Problems has one sentence for each fault; none means that the store is sound.
@@ -129,7 +130,7 @@ func (v *verifier) table(ctx context.Context, t *tableState) error {
 			return err
 		}
 	}
-	return nil
+	return v.load(ctx, t)
 }
 
 func (v *verifier) addCheck(checks map[HomeID]*homeCheck, h *home) {
@@ -260,7 +261,7 @@ func (v *verifier) part(ctx context.Context, t *tableState, p *partState, c *hom
 // records reads the catalog of the snapshot a second time, as an open would, and compares it with the state in memory.
 func (v *verifier) records() error {
 	counts := map[byte]int{}
-	for _, kind := range []byte{kindDatabase, kindTable, kindIndex, kindPart, kindSegment, kindDeadBase, kindDeadDelta, kindXA, kindEvent, kindPoint} {
+	for _, kind := range []byte{kindDatabase, kindTable, kindIndex, kindPart, kindSegment, kindLoad, kindDeadBase, kindDeadDelta, kindXA, kindEvent, kindPoint} {
 		err := scanPrefix(v.r, []byte{kind}, func(key, value []byte) error {
 			counts[kind]++
 			_, err := unframe(key, value)
@@ -275,7 +276,27 @@ func (v *verifier) records() error {
 	v.compare("index records", counts[kindIndex], v.report.Tables)
 	v.compare("parts", counts[kindPart], v.report.Parts)
 	v.compare("segments", counts[kindSegment], v.report.Segments)
+	v.compare("checkpoints of bulk loads", counts[kindLoad], v.report.Checkpoints)
+	v.names()
 	return v.deadRecords()
+}
+
+// names checks that each table but the shadows is found by its name.
+func (v *verifier) names() {
+	for _, d := range v.st.databases {
+		named := 0
+		for _, id := range v.st.tablesOf(d.id) {
+			t := v.st.tables[id]
+			if t.rec.Shadow {
+				continue
+			}
+			named++
+			if d.tables[t.rec.Def.Name] != id {
+				v.problem("table %s is not found by its name", t.rec.Def.FullName())
+			}
+		}
+		v.compare("names in database "+d.rec.Name, named, len(d.tables))
+	}
 }
 
 // deadRecords checks that the stored sets of dead rows have as many rows as the state in memory says.
@@ -316,7 +337,7 @@ func (v *verifier) compare(what string, stored, memory int) {
 	}
 }
 
-// files checks that no part's file is there that no record names. While transactions, loads or background work may be
+// files checks that no file of a part or a bulk load is there that no record names. While transactions, loads or background work may be
 // writing files this can't be told; then it is left out.
 func (v *verifier) files() error {
 	known := map[string]bool{}
@@ -324,6 +345,10 @@ func (v *verifier) files() error {
 		for _, p := range t.parts {
 			known[p.rec.Path] = true
 		}
+		_ = t.load.each(func(p *pieceRecord) error {
+			known[p.Path], known[p.IndexPath] = true, true
+			return nil
+		})
 	}
 	err := scanPrefix(v.r, []byte{kindGarbage}, func(key, value []byte) error {
 		var g garbageRecord
@@ -335,12 +360,13 @@ func (v *verifier) files() error {
 		return err
 	}
 	var strays []string
-	err = v.s.walkParts(func(relative string) error {
+	look := func(relative string) error {
 		if !known[relative] {
 			strays = append(strays, v.s.path(relative))
 		}
 		return nil
-	})
+	}
+	err = firstError(v.s.walkParts(look), v.s.walkLoads(look))
 	if err != nil || v.s.writers.Load() > 0 || v.s.head.Load().seq != v.st.seq {
 		return err
 	}

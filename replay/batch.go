@@ -41,11 +41,8 @@ type batch struct {
 	byMap    map[*binlog.TableMap]*fold
 	pending  map[string]*fold
 	bytes    int
-	setAside []setAside
+	setAside []Quarantine
 }
-
-// setAside is a table that the batch quarantines.
-type setAside struct{ table, reason string }
 
 func newBatch(r *Replayer, condemned map[string]string) *batch {
 	cat := &catalog{State: r.state, database: r.cfg.Database, filter: r.cfg.Filter, shared: true}
@@ -86,7 +83,10 @@ func (b *batch) add(ctx context.Context, tx *binlog.Transaction) error {
 	if err := b.checkNew(tx); err != nil {
 		return err
 	}
-	var err error
+	err := b.reach(ctx, tx.Start)
+	if err != nil {
+		return err
+	}
 	switch tx.Kind {
 	case binlog.XAPrepare:
 		err = b.prepare(ctx, tx)
@@ -100,7 +100,7 @@ func (b *batch) add(ctx context.Context, tx *binlog.Transaction) error {
 		return err
 	}
 	b.advance(tx)
-	return nil
+	return b.reach(ctx, tx.End)
 }
 
 // checkNew makes sure that nothing is applied twice, whatever the source sends.
@@ -160,11 +160,18 @@ func (b *batch) rows(ctx context.Context, e *binlog.RowsEvent, undone bool) erro
 		if f, err = b.foldOf(ctx, e.Table); err != nil {
 			return err
 		}
-		b.byMap[e.Table] = f
+		if f != nil || !b.converging() { // else the answer is another one behind the windows
+			b.byMap[e.Table] = f
+		}
 	}
 	if f == nil || undone && transactional(f.def) {
 		return nil
 	}
+	skip, err := b.windowRows(f)
+	if skip || err != nil {
+		return err
+	}
+	b.pending[f.def.Name] = f // also after an error, so that it is forgotten with the batch
 	size := f.bytes()
 	n, err := f.add(e)
 	if err != nil {
@@ -172,12 +179,14 @@ func (b *batch) rows(ctx context.Context, e *binlog.RowsEvent, undone bool) erro
 	}
 	b.cat.State.Rows += uint64(n)
 	b.touched[f.def.Name] = true
-	b.pending[f.def.Name] = f
 	if b.bytes += f.bytes() - size; b.bytes > b.r.cfg.Budget {
 		return b.flush(ctx)
 	}
 	return nil
 }
+
+// converging tells whether the transaction in hand is inside a window of some table.
+func (b *batch) converging() bool { return b.cat.State.converging(b.tx.Start) }
 
 func transactional(def *schema.Table) bool { return def.Engine == "" || def.Engine == "InnoDB" }
 
@@ -191,6 +200,8 @@ func (b *batch) foldOf(ctx context.Context, m *binlog.TableMap) (*fold, error) {
 	case ok:
 		return b.r.fold(t.Def), nil
 	case !b.cat.filter(m.Table):
+		return nil, nil
+	case b.converging(): // it was gone before the tables to copy were listed, or else it is created further on
 		return nil, nil
 	}
 	def := &schema.Table{Database: b.r.cfg.Database, Name: m.Table, Version: 1, NextColumnID: 1}
@@ -237,6 +248,11 @@ func (b *batch) effect(ctx context.Context, e ddl.Effect) error {
 	if e.Op == ddl.Charset {
 		b.cat.State.Charset, b.cat.State.Collation = e.Charset, e.Collation
 		return nil
+	}
+	if t := b.cat.State.Tables[e.Table]; t.Live && t.Window != nil {
+		if done, err := b.windowEffect(e, t.Window); done || err != nil {
+			return err
+		}
 	}
 	if e.Op == ddl.Quarantine {
 		return b.effectQuarantine(ctx, e)
@@ -305,8 +321,15 @@ func (b *batch) effectQuarantine(ctx context.Context, e ddl.Effect) error {
 // wayOut ends every reason of a quarantine.
 const wayOut = "the table stays readable as it was before; to follow it again, drop the database here and create it anew"
 
-func (b *batch) reason(cause string) string {
-	return fmt.Sprintf("%s (in %s); %s", cause, b.tx, wayOut)
+// aside notes that a table is set aside, and gives the whole reason.
+func (b *batch) aside(table, cause string, w *Window) string {
+	out := wayOut
+	if w != nil {
+		out = again
+	}
+	reason := fmt.Sprintf("%s (in %s); %s", cause, b.tx, out)
+	b.setAside = append(b.setAside, Quarantine{Table: table, Reason: reason, Copy: w != nil})
+	return reason
 }
 
 // quarantine sets a table aside as the last commit left it.
@@ -315,10 +338,10 @@ func (b *batch) quarantine(ctx context.Context, table, cause string) error {
 	if err != nil {
 		return err
 	}
-	reason := b.reason(cause)
+	was := b.cat.State.Tables[table]
+	reason := b.aside(table, cause, was.Window)
 	b.forget(table)
-	b.cat.set(table, Table{Def: b.cat.State.Tables[table].Def})
-	b.setAside = append(b.setAside, setAside{table, reason})
+	b.cat.set(table, Table{Def: was.Def, Window: was.Window})
 	return t.Quarantine(table, reason, b.before)
 }
 
@@ -328,10 +351,9 @@ func (b *batch) quarantineNew(ctx context.Context, def *schema.Table, cause stri
 	if err != nil {
 		return err
 	}
-	reason := b.reason(cause)
+	reason := b.aside(def.Name, cause, nil)
 	b.touched[def.Name] = true
 	b.cat.set(def.Name, Table{Def: def})
-	b.setAside = append(b.setAside, setAside{def.Name, reason})
 	return t.CreateQuarantined(def, reason, b.before)
 }
 

@@ -23,6 +23,7 @@ func (nowhere) Create(*schema.Table) error                                { retu
 func (nowhere) Drop(string) error                                         { return nil }
 func (nowhere) Truncate(string) error                                     { return nil }
 func (nowhere) Alter(*schema.Table) error                                 { return nil }
+func (nowhere) SetWindow(string, *Window) error                           { return nil }
 func (nowhere) Quarantine(string, string, gtid.Point) error               { return nil }
 func (nowhere) CreateQuarantined(*schema.Table, string, gtid.Point) error { return nil }
 func (nowhere) PutPrepared(string, []byte)                                {}

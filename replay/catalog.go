@@ -16,6 +16,8 @@ type Table struct {
 	Def *schema.Table
 	// Live tells that changes are applied; otherwise the table is quarantined.
 	Live bool
+	// Window is not nil while the table does not stand at the State's point, nor at any other.
+	Window *Window
 }
 
 // State is what is committed. It is a value: what it refers to is never changed.
@@ -28,6 +30,9 @@ type State struct {
 	Tables             map[string]Table
 	// Rows counts the row changes applied since the copy.
 	Rows uint64
+
+	// edge is the first end of a window of a live table, until the last one of any; zero: there is none. See measure.
+	edge, until gtid.Position
 }
 
 // Filter says which tables of the database are followed, by name.
@@ -66,9 +71,18 @@ func (c *catalog) own() {
 func (c *catalog) set(name string, t Table) {
 	c.own()
 	c.State.Tables[name] = t
+	c.remeasure()
 }
 
 func (c *catalog) remove(name string) {
 	c.own()
 	delete(c.State.Tables, name)
+	c.remeasure()
+}
+
+// remeasure keeps edge and until up to date. Windows come with a State only, and go one by one.
+func (c *catalog) remeasure() {
+	if !c.State.until.IsZero() {
+		c.State.measure()
+	}
 }

@@ -13,7 +13,9 @@
 //     told, Apply ends with a [*StopError], with everything in front of it committed.
 //  4. A table's DDL is a barrier: rows in front of it are decoded and applied under the definition before it, rows
 //     behind it under the one it makes.
-//  5. Memory is bounded by the budget, not by the transaction: what exceeds it goes to the target in slices of the
+//  5. Window: inside a table's [Window] its changes are tolerant, behind it strict, also within one batch. What quarantines
+//     a table inside makes its copy worthless.
+//  6. Memory is bounded by the budget, not by the transaction: what exceeds it goes to the target in slices of the
 //     same commit.
 //
 // How a fault is pinned to its transaction: transactions are folded together, so a divergence shows only for the batch.

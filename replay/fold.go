@@ -24,6 +24,8 @@ type fold struct {
 	index    *keyIndex          // of a table with a key
 	bag      *bag               // of a table without one
 	decoders map[*binlog.TableMap]*binlog.Decoder
+	// tolerant tells that the rows are inside the table's window: a key may have a row or not, whatever an event says.
+	tolerant bool
 }
 
 func newFold(def *schema.Table) *fold {
@@ -84,12 +86,12 @@ func (f *fold) take(action binlog.Action, row, key, n int) error {
 		switch action {
 		case binlog.Insert:
 			now := f.rows.Keys().At(row + i)
-			if !f.index.put(now, row+i, row+i) {
+			if !f.put(now, row+i) {
 				return f.diverged(now, storage.MustNotExist)
 			}
 		case binlog.Delete:
 			old := f.before.Keys().At(key + i)
-			if !f.index.remove(old, key+i) {
+			if !f.index.remove(old, key+i) && !f.tolerant {
 				return f.diverged(old, storage.MustExist)
 			}
 		case binlog.Update, binlog.PartialUpdate:
@@ -105,17 +107,29 @@ func (f *fold) update(row, key int) error {
 	old, now := f.before.Keys().At(key), f.rows.Keys().At(row)
 	if bytes.Equal(old, now) {
 		if !f.index.change(old, key, int32(row)) {
-			return f.diverged(old, storage.MustExist)
+			if !f.tolerant {
+				return f.diverged(old, storage.MustExist)
+			}
+			f.index.set(now, row)
 		}
 		return nil
 	}
-	if !f.index.remove(old, key) {
+	if !f.index.remove(old, key) && !f.tolerant {
 		return f.diverged(old, storage.MustExist)
 	}
-	if !f.index.put(now, row, row) {
+	if !f.put(now, row) {
 		return f.diverged(now, storage.MustNotExist)
 	}
 	return nil
+}
+
+// put says that the key now has a row. It is false when it has one already and must not.
+func (f *fold) put(key []byte, row int) bool {
+	if f.tolerant {
+		f.index.set(key, row)
+		return true
+	}
+	return f.index.put(key, row, row)
 }
 
 // diverged is for what contradicts an event before it in the same batch; what contradicts the stored rows is found by
@@ -151,7 +165,7 @@ func (f *fold) changes() (*storage.Changes, error) {
 	if f.bag != nil {
 		return f.bagChanges()
 	}
-	out := &storage.Changes{}
+	out := &storage.Changes{Tolerant: f.tolerant}
 	total := f.rows.Rows()
 	expect := make([]storage.Expect, total)
 	alive := make([]bool, total)
@@ -162,7 +176,7 @@ func (f *fold) changes() (*storage.Changes, error) {
 		case e.row != deleted:
 			expect[e.row], alive[e.row] = e.expect, true
 			count++
-		case e.expect == storage.MustExist:
+		case e.expect == storage.MustExist, f.tolerant: // what came and went may have been read between
 			out.Deletes.Append(f.index.keyOf(e))
 			out.DeleteExpect = append(out.DeleteExpect, e.expect)
 		default:

@@ -88,6 +88,16 @@ func (x *keyIndex) put(key []byte, number int, row int) bool {
 	return true
 }
 
+// set says that the key has a row, whatever it had.
+func (x *keyIndex) set(key []byte, row int) {
+	at, isNew := x.find(key, row, true)
+	e := &x.entries[at]
+	if isNew {
+		e.expect = storage.MustNotExist
+	}
+	e.row = int32(row)
+}
+
 // remove says that the key is gone. It stands in the keys of before images. It is false when the key is gone already.
 func (x *keyIndex) remove(key []byte, number int) bool {
 	return x.change(key, number, deleted)

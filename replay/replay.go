@@ -26,7 +26,7 @@ type Config struct {
 	// 0: 64 MiB.
 	Budget int
 	// Quarantined is told of each table that is set aside, once that is committed; may be nil.
-	Quarantined func(table, reason string)
+	Quarantined func(Quarantine)
 }
 
 const defaultBudget = 64 << 20
@@ -63,6 +63,7 @@ func New(cfg Config, source Source, state State) *Replayer {
 	if cfg.Budget == 0 {
 		cfg.Budget = defaultBudget
 	}
+	state.measure()
 	return &Replayer{cfg: cfg, source: source, state: state, committed: state, folds: map[string]*fold{}}
 }
 
@@ -195,7 +196,7 @@ func (r *Replayer) commit(ctx context.Context, b *batch, committed func(State)) 
 		}
 		if r.cfg.Quarantined != nil {
 			for _, q := range b.setAside {
-				r.cfg.Quarantined(q.table, q.reason)
+				r.cfg.Quarantined(q)
 			}
 		}
 		if committed != nil {

@@ -39,7 +39,9 @@ type teller struct {
 
 func newTeller(t *testing.T) *teller {
 	m := newMemory()
-	cfg := Config{Database: "shop", Server: ddl.Server{Version: 90704}, Quarantined: func(table, _ string) { m.log = append(m.log, "told of "+table) }}
+	cfg := Config{Database: "shop", Server: ddl.Server{Version: 90704}, Quarantined: func(q Quarantine) {
+		m.log = append(m.log, "told of "+q.Table+map[bool]string{true: ", to be copied again"}[q.Copy])
+	}}
 	return &teller{t: t, m: m, defs: map[string]*schema.Table{},
 		r: New(cfg, m, State{Charset: "utf8mb4", Collation: "utf8mb4_0900_ai_ci"})}
 }
@@ -212,6 +214,48 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// copied gives a table the rows and the window of a copy: its name, the transaction that begins where the window ends,
+// the one that begins where its events count (0: all do) or the word bracket, then rows.
+func (t *teller) copied(line string) {
+	head, values, _ := strings.Cut(line, " (")
+	words := strings.Fields(head)
+	if values != "" {
+		t.copyRows(words[0], "insert "+words[0]+" ("+values)
+	}
+	at := func(number string) (p gtid.Position) {
+		n, err := strconv.Atoi(number)
+		require.NoError(t.t, err)
+		if n > 0 {
+			p = gtid.Position{File: "binlog.000001", Offset: uint64(n * 100)}
+		}
+		return p
+	}
+	w := &Window{To: at(words[1])}
+	if w.Bracket = words[2] == "bracket"; !w.Bracket {
+		w.From = at(words[2])
+	}
+	state := t.m.state
+	state.Tables = maps.Clone(state.Tables)
+	table := state.Tables[words[0]]
+	table.Window = w
+	state.Tables[words[0]], t.m.tables[words[0]].window = table, w
+	t.m.state = state
+	t.r = New(t.r.cfg, t.m, state)
+}
+
+func (t *teller) copyRows(table, insert string) {
+	f := newFold(t.defs[table])
+	_, err := f.add(t.event(insert).(*binlog.RowsEvent))
+	require.NoError(t.t, err)
+	changes, err := f.changes()
+	require.NoError(t.t, err)
+	rows := map[string]map[uint32]string{}
+	for i := range changes.Puts.Rows() {
+		rows[string(changes.Puts.Keys.At(i))] = rowOf(changes.Puts, i)
+	}
+	t.m.tables[table].rows = rows
+}
+
 func tell(t *testing.T, text string) string {
 	s := newTeller(t)
 	var out strings.Builder
@@ -223,6 +267,9 @@ func tell(t *testing.T, text string) string {
 		case line == "restart":
 			out.WriteString(line + "\n")
 			s.r = New(s.r.cfg, s.m, s.m.state)
+		case strings.HasPrefix(line, "copied "):
+			out.WriteString(line + "\n")
+			s.copied(line[7:])
 		case strings.HasPrefix(line, "budget "):
 			out.WriteString(line + "\n")
 			_, err := fmt.Sscan(line[7:], &s.r.cfg.Budget)

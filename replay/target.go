@@ -20,7 +20,10 @@ type Target interface {
 	Drop(table string) error
 	Truncate(table string) error
 	Alter(def *schema.Table) error
-	// Quarantine sets a table aside as the last commit left it. at is the point that its rows stand at.
+	// SetWindow says how a table's window is from here on; nil: it is passed.
+	SetWindow(table string, w *Window) error
+	// Quarantine sets a table aside as the last commit left it. at is the point that its rows stand at, unless the table
+	// has a window: it keeps it, and stands at no point.
 	Quarantine(table, reason string, at gtid.Point) error
 	// CreateQuarantined adds a table of which nothing is followed. def may have no columns.
 	CreateQuarantined(def *schema.Table, reason string, at gtid.Point) error

@@ -29,6 +29,7 @@ type memoryStore struct {
 type memoryTable struct {
 	def    *schema.Table
 	rows   map[string]map[uint32]string // by key, then column id
+	window *Window
 	reason string
 	at     gtid.Point
 }
@@ -87,6 +88,15 @@ func (t *memoryTarget) Apply(_ context.Context, table string, c *storage.Changes
 	if mt == nil || mt.reason != "" {
 		return fmt.Errorf("table %s takes no rows", table)
 	}
+	expected := func(list []storage.Expect, i int) storage.Expect {
+		if c.Tolerant || list == nil {
+			return storage.Any
+		}
+		return list[i]
+	}
+	if c.Tolerant != (mt.window != nil) {
+		return fmt.Errorf("table %s: tolerance is %v", table, c.Tolerant)
+	}
 	if mt.def.Multiset() {
 		return t.applyBag(mt, c)
 	}
@@ -107,11 +117,11 @@ func (t *memoryTarget) Apply(_ context.Context, table string, c *storage.Changes
 	var errs []error
 	for i := range c.Deletes.Len() {
 		once(c.Deletes.At(i))
-		errs = append(errs, check(c.Deletes.At(i), c.DeleteExpect[i]))
+		errs = append(errs, check(c.Deletes.At(i), expected(c.DeleteExpect, i)))
 	}
 	for i := range c.Checks.Len() {
 		once(c.Checks.At(i))
-		errs = append(errs, check(c.Checks.At(i), c.CheckExpect[i]))
+		errs = append(errs, check(c.Checks.At(i), expected(c.CheckExpect, i)))
 	}
 	puts := 0
 	if c.Puts != nil {
@@ -122,7 +132,7 @@ func (t *memoryTarget) Apply(_ context.Context, table string, c *storage.Changes
 	}
 	for i := range puts {
 		once(c.Puts.Keys.At(i))
-		errs = append(errs, check(c.Puts.Keys.At(i), c.PutExpect[i]))
+		errs = append(errs, check(c.Puts.Keys.At(i), expected(c.PutExpect, i)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -133,7 +143,11 @@ func (t *memoryTarget) Apply(_ context.Context, table string, c *storage.Changes
 	for i := range puts {
 		mt.rows[string(c.Puts.Keys.At(i))] = rowOf(c.Puts, i)
 	}
-	return t.note("apply %s: %d puts, %d deletes, %d checks", table, puts, c.Deletes.Len(), c.Checks.Len())
+	how := "apply"
+	if c.Tolerant {
+		how = "tolerantly apply"
+	}
+	return t.note("%s %s: %d puts, %d deletes, %d checks", how, table, puts, c.Deletes.Len(), c.Checks.Len())
 }
 
 func rowOf(b *column.Batch, row int) map[uint32]string {
@@ -181,6 +195,14 @@ func (t *memoryTarget) Alter(def *schema.Table) error {
 	}
 	mt.def = def
 	return t.note("alter %s to version %d", def.Name, def.Version)
+}
+
+func (t *memoryTarget) SetWindow(table string, w *Window) error {
+	t.tables[table].window = w
+	if w == nil {
+		return t.note("the copy of %s is passed", table)
+	}
+	return t.note("the copy of %s ends at %s", table, w.To)
 }
 
 func (t *memoryTarget) Quarantine(table, reason string, at gtid.Point) error {
@@ -242,6 +264,9 @@ func (m *memoryStore) print() string {
 		fmt.Fprintf(&b, "%s:", name)
 		for _, k := range slices.Sorted(maps.Keys(t.rows)) {
 			fmt.Fprintf(&b, " (%s)", printRow(t.def, t.rows[k]))
+		}
+		if t.window != nil {
+			b.WriteString(" (converging)")
 		}
 		if t.reason != "" {
 			b.WriteString(" quarantined at " + short(t.at))

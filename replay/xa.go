@@ -32,8 +32,8 @@ func (b *batch) decide(ctx context.Context, tx *binlog.Transaction) error {
 	if err != nil {
 		return err
 	}
-	if !ok && tx.Kind == binlog.XARollback {
-		return nil // nothing of it is here
+	if !ok && (tx.Kind == binlog.XARollback || b.seen()) {
+		return nil
 	}
 	if !ok {
 		return &StopError{Transaction: tx.String(), Reason: "XA COMMIT of a transaction (" + id + ") whose XA PREPARE was not seen, so its rows are not known"}
@@ -54,6 +54,11 @@ func (b *batch) decide(ctx context.Context, tx *binlog.Transaction) error {
 	kept.Kind = binlog.Rows
 	return b.events(ctx, kept)
 }
+
+// seen tells that the rows of an XA transaction that is committed by the transaction in hand, and that was prepared in
+// front of the stream, are in the copy: none was prepared any more when the copy's first read began. Where there is no
+// table there is nothing that it could have changed.
+func (b *batch) seen() bool { return b.converging() || len(b.cat.State.Tables) == 0 }
 
 func (b *batch) find(id string) (events []byte, ok bool, err error) {
 	if events, ok := b.prepared[id]; ok {

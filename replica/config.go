@@ -101,7 +101,11 @@ func loadState(store *storage.Store, db storage.DatabaseInfo) (s replay.State, i
 	}
 	s.Tables, ids = map[string]replay.Table{}, map[string]storage.TableID{}
 	for _, t := range store.Tables(db.ID) {
-		s.Tables[t.Def.Name] = replay.Table{Def: t.Def, Live: t.State == storage.Live}
+		window, err := decodeWindow(t.Window)
+		if err != nil {
+			return s, nil, false, fmt.Errorf("table %s: %w", t.Def.Name, err)
+		}
+		s.Tables[t.Def.Name] = replay.Table{Def: t.Def, Live: t.State != storage.Quarantined, Window: window}
 		ids[t.Def.Name] = t.ID
 	}
 	return s, ids, true, nil

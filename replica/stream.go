@@ -306,8 +306,8 @@ func pointTime(tx *binlog.Transaction) time.Time {
 	return time.Time{}
 }
 
-func (d *database) quarantined(table, reason string) {
-	d.log.Error("a table was put into quarantine", "table", table, "reason", reason)
+func (d *database) quarantined(q replay.Quarantine) {
+	d.log.Error("a table was put into quarantine", "table", q.Table, "reason", q.Reason)
 }
 
 // connected notes that the source is there, and what it is now.

@@ -106,6 +106,14 @@ func (t *target) Alter(def *schema.Table) error {
 	return t.txn.Alter(id, def)
 }
 
+func (t *target) SetWindow(table string, w *replay.Window) error {
+	id, err := t.id(table)
+	if err != nil {
+		return err
+	}
+	return t.txn.SetWindow(id, encodeWindow(w))
+}
+
 func (t *target) Quarantine(table, reason string, at gtid.Point) error {
 	id, err := t.id(table)
 	if err != nil {

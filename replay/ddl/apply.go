@@ -35,13 +35,22 @@ func (s *statement) apply() ([]Effect, error) {
 		p.take()
 		return s.definition(p, verb)
 	case p.word("TRUNCATE"):
-		return s.truncate(p)
+		return barrier(s.truncate(p))
 	case p.word("RENAME"):
-		return s.rename(p)
+		return barrier(s.rename(p))
 	case p.word("REPAIR"):
 		return s.repair(p)
 	}
 	return s.dml(p)
+}
+
+// barrier marks the effects of a statement for which the server takes an exclusive metadata lock on the tables that it
+// changes (MySQL Reference Manual, "Metadata Locking").
+func barrier(effects []Effect, err error) ([]Effect, error) {
+	for i := range effects {
+		effects[i].Barrier = effects[i].Op != Charset
+	}
+	return effects, err
 }
 
 // definition takes CREATE, ALTER and DROP up to the kind of object.
@@ -60,11 +69,11 @@ func (s *statement) definition(p *parser, verb token) ([]Effect, error) {
 		case p.oneOf(ignoredObjects...) != "":
 			return nil, nil
 		case p.oneOf("DATABASE", "SCHEMA") != "":
-			return s.database(p, verb)
+			return barrier(s.database(p, verb))
 		case p.oneOf("TABLE", "TABLES") != "":
-			return s.table(p, verb)
+			return barrier(s.table(p, verb))
 		case p.word("INDEX"):
-			return s.index(p, verb)
+			return barrier(s.index(p, verb))
 		default:
 			return s.unknown("a statement of unknown kind can't be followed")
 		}

@@ -64,7 +64,11 @@ func (s *statement) createTable(p *parser) ([]Effect, error) {
 		return nil, nil
 	}
 	if exists && live {
-		return s.quarantine(n, "the table was created on the source although it is there already"), nil
+		out := s.quarantine(n, "the table was created on the source although it is there already")
+		for i := range out {
+			out[i].Exists = true
+		}
+		return out, nil
 	}
 	if !exists {
 		name = s.newName(n.table)

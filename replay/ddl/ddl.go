@@ -87,6 +87,11 @@ type Effect struct {
 	Table  string
 	Def    *schema.Table
 	Reason string
+	// Exists tells that a Quarantine is for a table that was created although it is there already.
+	Exists bool
+	// Barrier tells that the source held the table for itself while it logged the statement: every transaction on it
+	// that stands in front of the statement in the log had been committed before, also in the storage engine.
+	Barrier bool
 	// Charset and Collation are set for the effect Charset.
 	Charset, Collation string
 }

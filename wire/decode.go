@@ -143,6 +143,15 @@ func NewDecoder(t *schema.Table, fields []Field, b *column.Builder) (*Decoder, e
 
 // Row appends one row to the builder.
 func (d *Decoder) Row(row []byte) error {
+	if err := d.Values(row, d.columns); err != nil {
+		return err
+	}
+	d.builder.EndRow()
+	return nil
+}
+
+// Values gives the values of one row to other appenders than the builder's, one a column.
+func (d *Decoder) Values(row []byte, columns []column.Appender) error {
 	const bitOffset = 2 // of the NULL bitmap in the binary protocol
 	nulls := row[1:]
 	values := 1 + (len(d.kinds)+7+bitOffset)/8
@@ -153,10 +162,10 @@ func (d *Decoder) Row(row []byte) error {
 	for i, k := range d.kinds {
 		bit := i + bitOffset
 		if nulls[bit/8]&(1<<(bit%8)) != 0 {
-			d.columns[i].Null()
+			columns[i].Null()
 			continue
 		}
-		r.value(k, d.columns[i])
+		r.value(k, columns[i])
 		if r.failed {
 			return d.damaged(i)
 		}
@@ -164,7 +173,6 @@ func (d *Decoder) Row(row []byte) error {
 	if len(r.b) != 0 {
 		return d.damaged(len(d.kinds) - 1)
 	}
-	d.builder.EndRow()
 	return nil
 }
 

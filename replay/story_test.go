@@ -215,7 +215,8 @@ func TestStories(t *testing.T) {
 }
 
 // copied gives a table the rows and the window of a copy: its name, the transaction that begins where the window ends,
-// the one that begins where its events count (0: all do) or the word bracket, then rows.
+// the one that begins where its events count (0: all do) or the word bracket or seen and the last one that all reads saw,
+// then rows.
 func (t *teller) copied(line string) {
 	head, values, _ := strings.Cut(line, " (")
 	words := strings.Fields(head)
@@ -231,8 +232,15 @@ func (t *teller) copied(line string) {
 		return p
 	}
 	w := &Window{To: at(words[1])}
-	if w.Bracket = words[2] == "bracket"; !w.Bracket {
-		w.From = at(words[2])
+	switch words[2] {
+	case "bracket":
+		w.Bracket = true
+	case "seen":
+		set, err := gtid.ParseSet(fmt.Sprintf("%s:1-%s", testUUID, words[3]))
+		require.NoError(t.t, err)
+		w.From = gtid.Point{Set: set, Position: at("99")} // the position does not count
+	default:
+		w.From.Position = at(words[2])
 	}
 	state := t.m.state
 	state.Tables = maps.Clone(state.Tables)

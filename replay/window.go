@@ -21,14 +21,22 @@ import (
 // quarantines the table there: it keeps its Window then, which tells it from a table that stands at a good point.
 // DROP TABLE and TRUNCATE do no harm, and neither does the CREATE TABLE of a table that was copied after it.
 type Window struct {
-	// From is an end of a transaction that all of the copy's reads saw the effects of, as far as they concern the table:
-	// what begins in front of it is left out. Zero: nothing is. See [Ahead].
-	From gtid.Position
+	// From is a lower bound of what each of the copy's reads saw, as far as it concerns the table: the transactions of its
+	// set, or without one those that begin in front of its position, are left out. Zero: none is. See [Ahead].
+	From gtid.Point
 	// To is an upper bound of what any of the reads saw.
 	To gtid.Position
 	// Bracket is for a table that was read at one unknown point of the window, and whose rows can't be changed
 	// tolerantly, since they have no key: no row may change inside the window, else the copy is worthless.
 	Bracket bool
+}
+
+// saw tells whether the whole copy has what a transaction did to the table.
+func (w *Window) saw(tx *binlog.Transaction) bool {
+	if !w.From.Set.IsZero() {
+		return w.From.Set.Has(tx.GTID)
+	}
+	return tx.Start.Compare(w.From.Position) < 0
 }
 
 // Quarantine tells of a table that was set aside.
@@ -117,7 +125,7 @@ func (b *batch) windowRows(f *fold) (skip bool, err error) {
 	}
 	f.tolerant = w != nil
 	switch {
-	case w != nil && b.tx.Start.Compare(w.From) < 0:
+	case w != nil && w.saw(b.tx):
 		return true, nil
 	case w != nil && (w.Bracket || f.def.Multiset()):
 		return false, &fault{f.def.Name, true, errors.New("rows of the table changed while its copy was read, and it has no key by which that could be put right")}
@@ -129,7 +137,7 @@ func (b *batch) windowRows(f *fold) (skip bool, err error) {
 // left to do.
 func (b *batch) windowEffect(e ddl.Effect, w *Window) (done bool, err error) {
 	switch {
-	case b.tx.Start.Compare(w.From) < 0, e.Exists:
+	case w.saw(b.tx), e.Exists:
 		return true, nil
 	case e.Op == ddl.Alter:
 		return false, &fault{e.Table, true, errors.New("the table's definition was changed while it was copied, or shortly before")}

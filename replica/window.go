@@ -3,6 +3,7 @@ package replica
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/replay"
@@ -13,8 +14,9 @@ const windowVersion = 1
 
 var errWindow = errors.New("the stored window of a copy can't be read")
 
-// encodeWindow gives the durable form of a table's window, nil for none: u8 version, u8 flags (bit 0: bracket), then From
-// and To, each uvarint length and bytes of the file's name and uvarint offset. See docs/format/point.md.
+// encodeWindow gives the durable form of a table's window, nil for none: u8 version, u8 flags (bit 0: bracket), From as a
+// point (docs/format/gtid.md), then To: uvarint length and bytes of the file's name, uvarint offset. See
+// docs/format/point.md.
 func encodeWindow(w *replay.Window) []byte {
 	if w == nil {
 		return nil
@@ -23,12 +25,10 @@ func encodeWindow(w *replay.Window) []byte {
 	if w.Bracket {
 		b[1] = 1
 	}
-	for _, p := range []gtid.Position{w.From, w.To} {
-		b = binary.AppendUvarint(b, uint64(len(p.File)))
-		b = append(b, p.File...)
-		b = binary.AppendUvarint(b, p.Offset)
-	}
-	return b
+	b = w.From.AppendBinary(b)
+	b = binary.AppendUvarint(b, uint64(len(w.To.File)))
+	b = append(b, w.To.File...)
+	return binary.AppendUvarint(b, w.To.Offset)
 }
 
 func decodeWindow(b []byte) (*replay.Window, error) {
@@ -39,19 +39,16 @@ func decodeWindow(b []byte) (*replay.Window, error) {
 		return nil, errWindow
 	}
 	w := &replay.Window{Bracket: b[1] == 1}
-	b = b[2:]
-	for _, p := range []*gtid.Position{&w.From, &w.To} {
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return nil, errWindow
-		}
-		p.File, b = string(b[n:n+int(size)]), b[n+int(size):]
-		if p.Offset, n = binary.Uvarint(b); n <= 0 {
-			return nil, errWindow
-		}
-		b = b[n:]
+	var err error
+	if w.From, b, err = gtid.DecodePoint(b[2:]); err != nil {
+		return nil, fmt.Errorf("%w: %w", errWindow, err)
 	}
-	if len(b) > 0 {
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size > uint64(len(b)-n) {
+		return nil, errWindow
+	}
+	w.To.File, b = string(b[n:n+int(size)]), b[n+int(size):]
+	if w.To.Offset, n = binary.Uvarint(b); n <= 0 || n != len(b) {
 		return nil, errWindow
 	}
 	return w, nil

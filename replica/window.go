@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -15,8 +14,7 @@ const windowVersion = 1
 var errWindow = errors.New("the stored window of a copy can't be read")
 
 // encodeWindow gives the durable form of a table's window, nil for none: u8 version, u8 flags (bit 0: bracket), From as a
-// point (docs/format/gtid.md), then To: uvarint length and bytes of the file's name, uvarint offset. See
-// docs/format/point.md.
+// point and To as a position (docs/format/gtid.md). See docs/format/point.md.
 func encodeWindow(w *replay.Window) []byte {
 	if w == nil {
 		return nil
@@ -25,10 +23,7 @@ func encodeWindow(w *replay.Window) []byte {
 	if w.Bracket {
 		b[1] = 1
 	}
-	b = w.From.AppendBinary(b)
-	b = binary.AppendUvarint(b, uint64(len(w.To.File)))
-	b = append(b, w.To.File...)
-	return binary.AppendUvarint(b, w.To.Offset)
+	return w.To.AppendBinary(w.From.AppendBinary(b))
 }
 
 func decodeWindow(b []byte) (*replay.Window, error) {
@@ -43,12 +38,10 @@ func decodeWindow(b []byte) (*replay.Window, error) {
 	if w.From, b, err = gtid.DecodePoint(b[2:]); err != nil {
 		return nil, fmt.Errorf("%w: %w", errWindow, err)
 	}
-	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
-		return nil, errWindow
+	if w.To, b, err = gtid.DecodePosition(b); err != nil {
+		return nil, fmt.Errorf("%w: %w", errWindow, err)
 	}
-	w.To.File, b = string(b[n:n+int(size)]), b[n+int(size):]
-	if w.To.Offset, n = binary.Uvarint(b); n <= 0 || n != len(b) {
+	if len(b) > 0 {
 		return nil, errWindow
 	}
 	return w, nil

@@ -1,29 +1,20 @@
 package binlog
 
 import (
-	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Config says which source to read, from where, and what to keep.
 type Config struct {
-	// Host and Port, or the path of a Unix socket. A Socket wins.
-	Host   string
-	Port   uint16
-	Socket string
-	// User needs REPLICATION SLAVE; REPLICATION CLIENT makes some errors more precise.
-	User     string
-	Password string
-	// TLS nil means a connection without encryption.
-	TLS *tls.Config
+	// Source is how to reach it. The account needs REPLICATION SLAVE; REPLICATION CLIENT makes some errors more precise.
+	// Its ReadTimeout is not used; see DeadAfter.
+	Source wire.Config
 
 	// ServerID names this reader among all readers and servers of the replication topology; never 0. It is kept for life.
 	ServerID uint32
@@ -46,15 +37,15 @@ type Config struct {
 	// SpillBytes is what a transaction may hold in memory, 0 means 32 MiB. Less memory, more disk traffic.
 	SpillBytes int64
 
-	// Heartbeat is how often an idle source gives a sign of life and its position, 0 means 2 s.
+	// Heartbeat is how often an idle source gives a sign of life and its position, 0 means 5 s.
 	Heartbeat time.Duration
-	// DeadAfter is how long the connection may be silent before it counts as lost, 0 means 30 s. It must be longer than
-	// Heartbeat.
+	// DeadAfter is how long the connection may be silent before it counts as lost, 0 means 3 times Heartbeat. It must be
+	// longer than Heartbeat.
 	DeadAfter time.Duration
-
-	// Dial replaces the network connection, for tunnels and tests; nil is a plain net.Dialer.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
+
+// DefaultHeartbeat is that of [Config].
+const DefaultHeartbeat = 5 * time.Second
 
 // withDefaults fills in what is zero.
 func (c Config) withDefaults() Config {
@@ -62,13 +53,10 @@ func (c Config) withDefaults() Config {
 		c.SpillBytes = 32 << 20
 	}
 	if c.Heartbeat == 0 {
-		c.Heartbeat = 2 * time.Second
+		c.Heartbeat = DefaultHeartbeat
 	}
 	if c.DeadAfter == 0 {
-		c.DeadAfter = 30 * time.Second
-	}
-	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+		c.DeadAfter = 3 * c.Heartbeat
 	}
 	if c.Follow == nil {
 		c.Follow = func(string, string) bool { return true }
@@ -83,11 +71,8 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	d := c.withDefaults()
 	var errs []error
-	if c.Socket == "" && c.Host == "" {
-		errs = append(errs, errors.New("no host"))
-	}
-	if c.User == "" {
-		errs = append(errs, errors.New("no user"))
+	if err := c.Source.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.ServerID == 0 {
 		errs = append(errs, errors.New("the server id must not be 0"))
@@ -105,13 +90,6 @@ func (c Config) Validate() error {
 		return &Error{Class: Misconfigured, Err: errors.Join(errs...)}
 	}
 	return nil
-}
-
-func (c Config) address() (network, address string) {
-	if c.Socket != "" {
-		return "unix", c.Socket
-	}
-	return "tcp", net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
 }
 
 // derivedUUID makes the same UUID for the same server id at all times.

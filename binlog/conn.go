@@ -4,68 +4,41 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/wire"
 )
-
-// impatientConn gives every read a deadline, so that a connection that died without a sign is noticed.
-type impatientConn struct {
-	net.Conn
-	patience time.Duration
-}
-
-func (c *impatientConn) Read(b []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
-		return 0, err
-	}
-	n, err := c.Conn.Read(b)
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		err = fmt.Errorf("the source was silent for %s: %w", c.patience, err)
-	}
-	return n, err
-}
 
 // link is one connection to a source.
 type link struct {
-	conn *client.Conn
+	conn      *wire.Conn
+	deadAfter time.Duration
 }
 
-// connect logs in.
+// startPatience is how long a source may take to find the file where a stream begins, of which it gives no sign.
+const startPatience = 30 * time.Second
+
+// connect logs in. Until the first event comes the source may be silent for longer.
 func connect(ctx context.Context, cfg Config) (*link, error) {
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := cfg.Dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return &impatientConn{c, cfg.DeadAfter}, nil
-	}
-	network, address := cfg.address()
-	conn, err := client.ConnectWithDialer(ctx, network, address, cfg.User, cfg.Password, "", dial, func(c *client.Conn) error {
-		c.SetTLSConfig(cfg.TLS)
-		c.SetAttributes(map[string]string{"program_name": "tidemark"})
-		return nil
-	})
+	cfg.Source.ReadTimeout = max(cfg.DeadAfter, startPatience)
+	conn, err := wire.Login(ctx, cfg.Source)
 	if err != nil {
-		return nil, connectionError(ctx, "cannot connect to "+address, err)
+		return nil, connectionError(ctx, "connect", err)
 	}
-	return &link{conn}, nil
+	return &link{conn, cfg.DeadAfter}, nil
 }
 
 func (l *link) close() error { return l.conn.Close() }
 
 // closeOn closes the connection when ctx ends, which wakes a read in progress. The result undoes it.
 func (l *link) closeOn(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { _ = l.conn.Conn.Conn.Close() })
+	return context.AfterFunc(ctx, func() { _ = l.conn.Close() })
 }
 
 // row runs a query and gives the columns of its first row as text, NULL as the empty string; nil without a row.
@@ -78,23 +51,15 @@ func (l *link) row(ctx context.Context, query string) ([]string, error) {
 }
 
 func (l *link) rows(ctx context.Context, query string) ([][]string, error) {
-	stop := l.closeOn(ctx)
-	defer stop()
-	r, err := l.conn.Execute(query)
+	r, err := l.conn.Query(ctx, query)
 	if err != nil {
 		return nil, connectionError(ctx, query, err)
 	}
-	if r.Resultset == nil {
-		return nil, nil
-	}
-	defer r.Close()
-	out := make([][]string, r.RowNumber())
+	out := make([][]string, r.Rows())
 	for i := range out {
-		out[i] = make([]string, r.ColumnNumber())
+		out[i] = make([]string, r.Columns())
 		for j := range out[i] {
-			if out[i][j], err = r.GetString(i, j); err != nil {
-				return nil, connectionError(ctx, query, err)
-			}
+			out[i][j] = r.Text(i, j)
 		}
 	}
 	return out, nil
@@ -153,7 +118,7 @@ func (l *link) checkServerID(ctx context.Context, cfg Config, s source) error {
 		return fault(DuplicateServerID, "server id %d is the source's own; choose another", cfg.ServerID)
 	}
 	rows, err := l.rows(ctx, "SHOW REPLICAS")
-	if my := serverError(err); my != nil && my.Code == mysql.ER_PARSE_ERROR {
+	if wire.Code(err) == wire.CodeParse {
 		rows, err = l.rows(ctx, "SHOW SLAVE HOSTS") // before 8.0.22
 	}
 	if err != nil {
@@ -171,20 +136,14 @@ func (l *link) checkServerID(ctx context.Context, cfg Config, s source) error {
 
 // register makes the reader visible in SHOW REPLICAS.
 func (l *link) register(ctx context.Context, cfg Config) error {
-	data := []byte{0, 0, 0, 0, mysql.COM_REGISTER_SLAVE}
+	data := []byte{mysql.COM_REGISTER_SLAVE}
 	data = binary.LittleEndian.AppendUint32(data, cfg.ServerID)
 	data = append(data, byte(len("tidemark")))
 	data = append(data, "tidemark"...)
 	data = append(data, 0, 0)                        // user and password, shown to nobody
 	data = binary.LittleEndian.AppendUint16(data, 0) // port
 	data = append(data, 0, 0, 0, 0, 0, 0, 0, 0)      // rank, source id
-	l.conn.ResetSequence()
-	stop := l.closeOn(ctx)
-	defer stop()
-	if err := l.conn.WritePacket(data); err != nil {
-		return connectionError(ctx, "register as a replica", err)
-	}
-	if _, err := l.conn.ReadOKPacket(); err != nil {
+	if err := l.conn.Command(ctx, true, data...); err != nil {
 		return connectionError(ctx, "register as a replica", err)
 	}
 	return nil
@@ -207,7 +166,7 @@ func (l *link) start(ctx context.Context, d dump) (*packets, error) {
 	if d.nonBlock {
 		flags = dumpNonBlock
 	}
-	data := make([]byte, 4, 64)
+	var data []byte
 	if d.auto {
 		set := d.set.AppendMySQL(nil)
 		data = binary.LittleEndian.AppendUint16(append(data, mysql.COM_BINLOG_DUMP_GTID), flags)
@@ -220,12 +179,11 @@ func (l *link) start(ctx context.Context, d dump) (*packets, error) {
 		data = binary.LittleEndian.AppendUint16(data, flags)
 		data = append(binary.LittleEndian.AppendUint32(data, d.serverID), d.pos.File...)
 	}
-	l.conn.ResetSequence()
-	if err := l.conn.WritePacket(data); err != nil {
+	if err := l.conn.Command(ctx, false, data...); err != nil {
 		return nil, connectionError(ctx, "ask for the binlog", err)
 	}
-	// go-mysql has read nothing ahead: the server is silent until it gets a command.
-	return &packets{r: bufio.NewReaderSize(l.conn.Conn.Conn, 256<<10), seq: l.conn.Sequence}, nil
+	begun := func() { l.conn.SetReadTimeout(l.deadAfter) }
+	return &packets{r: bufio.NewReaderSize(l.conn.Network(), 256<<10), seq: 1, begun: begun}, nil
 }
 
 // maxEvent is the largest event that a server writes: max_allowed_packet is at most 1 GiB.
@@ -236,6 +194,7 @@ type packets struct {
 	r     *bufio.Reader
 	seq   uint8
 	arena arena
+	begun func() // called when the first packet has come
 }
 
 const maxPacket = 1<<24 - 1
@@ -314,7 +273,10 @@ func (p *packets) header() (int, error) {
 	if h[3] != p.seq {
 		return 0, fault(Corrupt, "packet number %d where %d should come", h[3], p.seq)
 	}
-	p.seq++
+	if p.seq++; p.begun != nil {
+		p.begun()
+		p.begun = nil
+	}
 	return int(h[0]) | int(h[1])<<8 | int(h[2])<<16, nil
 }
 

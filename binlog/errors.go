@@ -2,7 +2,6 @@ package binlog
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Class says what kind of fault ended a stream, and so what its owner should do.
@@ -100,53 +100,33 @@ func connectionError(ctx context.Context, doing string, err error) *Error {
 	if ctx.Err() != nil {
 		return fault(Cancelled, "%s: %w", doing, context.Cause(ctx))
 	}
-	if my := serverError(err); my != nil {
-		return &Error{Class: classOfCode(my.Code, my.Message), Err: fmt.Errorf("%s: %w", doing, my)}
+	var refused *wire.ConnectError
+	if errors.As(err, &refused) {
+		return &Error{Class: classOfConnect(refused), Err: refused}
 	}
-	if bad, ok := find[*tls.CertificateVerificationError](err); ok {
-		return fault(Misconfigured, "%s: %w", doing, bad)
+	if my := wire.ServerError(err); my != nil {
+		return &Error{Class: classOfCode(my.Code, my.Message), Err: fmt.Errorf("%s: %w", doing, my)}
 	}
 	return fault(ConnectionLost, "%s: %w", doing, err)
 }
 
-// find looks for an error of type E; go-mysql wraps errors with Cause, which errors.As does not follow.
-func find[E error](err error) (E, bool) {
-	var e E
-	for err != nil {
-		if errors.As(err, &e) {
-			return e, true
-		}
-		c, ok := err.(interface{ Cause() error })
-		if !ok {
-			break
-		}
-		next := c.Cause()
-		if next == err {
-			break
-		}
-		err = next
+func classOfConnect(e *wire.ConnectError) Class {
+	switch {
+	case e.Denied:
+		return AuthFailed
+	case e.Setup:
+		return Misconfigured
 	}
-	return e, false
+	return ConnectionLost
 }
 
-// serverError finds the server's own error, nil if there is none.
-func serverError(err error) *mysql.MyError {
-	my, _ := find[*mysql.MyError](err)
-	return my
-}
-
-// Error codes of the server that go-mysql does not name.
-const (
-	errSecureTransportRequired = 3159
-	errAccountLocked           = 3118
-	errClientInteraction       = 4031
-)
+// errClientInteraction is the server's word for a client that it gave up, which go-mysql does not name.
+const errClientInteraction = 4031
 
 func classOfCode(code uint16, message string) Class {
 	switch code {
 	case mysql.ER_ACCESS_DENIED_ERROR, mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR,
-		mysql.ER_HOST_NOT_PRIVILEGED, errSecureTransportRequired, errAccountLocked,
-		mysql.ER_MUST_CHANGE_PASSWORD_LOGIN, mysql.ER_ACCESS_DENIED_NO_PASSWORD_ERROR:
+		mysql.ER_MUST_CHANGE_PASSWORD:
 		return AuthFailed
 	case mysql.ER_MASTER_FATAL_ERROR_READING_BINLOG:
 		return classOfDumpError(message)

@@ -2,7 +2,6 @@ package binlog
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // patience bounds every wait of the tests for a server.
@@ -56,7 +56,7 @@ func config(t testing.TB, s *mysqltest.Server) Config {
 		t.Fatal(err)
 	}
 	return Config{
-		Host: s.Host, Port: uint16(s.Port), User: s.User, Password: s.Password, ServerID: 4_000_000_001,
+		Source: wire.Config{Host: s.Host, Port: s.Port, User: s.User, Password: s.Password}, ServerID: 4_000_000_001,
 		AutoPosition: mode == "ON", Start: here(t, s), SpillDir: t.TempDir(),
 		Follow: func(db, _ string) bool { return db == "t" },
 	}
@@ -489,7 +489,7 @@ func TestCutConnection(t *testing.T) {
 		s.Exec(t, "t", "INSERT INTO a (v) VALUES ('one'), ('two')", "INSERT INTO a (v) SELECT REPEAT('x', 100) FROM a", "INSERT INTO a (v) VALUES ('last')")
 		end := here(t, s)
 		net := &cutter{after: -1}
-		cfg.Dial = net.dial
+		cfg.Source.Dial = net.dial
 		got, cuts := []string{}, 0
 		for n := 1; len(got) < 3; n += 37 {
 			net.set(-1)
@@ -701,18 +701,18 @@ func TestRefusals(t *testing.T) {
 		}
 		return err
 	}
-	err := try(func(c *Config) { c.User, c.Password = "nobody", "wrong-word" })
+	err := try(func(c *Config) { c.Source.User, c.Source.Password = "nobody", "wrong-word" })
 	if wantClass(t, err, AuthFailed); strings.Contains(err.Error(), "wrong-word") { // OPS-13
 		t.Error("the password is in the error")
 	}
-	wantClass(t, try(func(c *Config) { c.User, c.Password = "nobody", "pw" }), AuthFailed) // CLOUD-09
-	wantClass(t, try(func(c *Config) { c.Port = 1 }), ConnectionLost)
+	wantClass(t, try(func(c *Config) { c.Source.User, c.Source.Password = "nobody", "pw" }), AuthFailed) // CLOUD-09
+	wantClass(t, try(func(c *Config) { c.Source.Port = 1 }), ConnectionLost)
 	wantClass(t, try(func(c *Config) { c.ServerID = 0 }), Misconfigured)
 	wantClass(t, try(func(c *Config) { c.AutoPosition = false; c.Start.Position.File = "binlog.999999" }), PurgedLogs)
 	wantClass(t, try(func(c *Config) { c.AutoPosition = false; c.Start.Position.Offset += 100000 }), Rewound)
 
 	// CLOUD-09: REPLICATION SLAVE alone is enough.
-	cfg.User, cfg.Password = "reader", "secret%word"
+	cfg.Source.User, cfg.Source.Password = "reader", "secret%word"
 	stream := open(t, cfg)
 	s.Exec(t, "", "CREATE TABLE t.a (id INT PRIMARY KEY)")
 	last := next(t, stream).Identity()
@@ -726,13 +726,14 @@ func TestTLS(t *testing.T) {
 	s := shared(t)
 	s.Exec(t, "", "DROP USER IF EXISTS safe@'%'", "CREATE USER safe@'%' IDENTIFIED BY 'pw' REQUIRE SSL", "GRANT REPLICATION SLAVE ON *.* TO safe@'%'")
 	cfg := config(t, s)
-	cfg.User, cfg.Password = "safe", "pw"
+	cfg.Source.User, cfg.Source.Password, cfg.Source.TLS.Mode = "safe", "pw", wire.TLSDisabled
+	cfg.Source.TLS.AskServerKey = true
 	_, err := Open(timeout(t), cfg)
 	wantClass(t, err, AuthFailed)
-	cfg.TLS = &tls.Config{ServerName: "source.example"}
+	cfg.Source.TLS.Mode = wire.TLSVerifyCA
 	_, err = Open(timeout(t), cfg)
 	wantClass(t, err, Misconfigured)
-	cfg.TLS = &tls.Config{InsecureSkipVerify: true}
+	cfg.Source.TLS.Mode = wire.TLSPreferred
 	stream := open(t, cfg)
 	s.Exec(t, "t", "CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)", "INSERT INTO a VALUES (1, REPEAT('x', 20000000))")
 	next(t, stream)
@@ -757,16 +758,16 @@ func TestLoadDataAsStatement(t *testing.T) {
 func TestSocket(t *testing.T) {
 	s := shared(t)
 	cfg := config(t, s)
-	if err := s.DB(t, "").QueryRow("SELECT @@socket").Scan(&cfg.Socket); err != nil {
+	if err := s.DB(t, "").QueryRow("SELECT @@socket").Scan(&cfg.Source.Socket); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(cfg.Socket, "/") {
-		cfg.Socket = s.DataDir() + "/" + cfg.Socket
+	if !strings.HasPrefix(cfg.Source.Socket, "/") {
+		cfg.Source.Socket = s.DataDir() + "/" + cfg.Source.Socket
 	}
-	if _, err := os.Stat(cfg.Socket); err != nil || s.DataDir() == "" {
+	if _, err := os.Stat(cfg.Source.Socket); err != nil || s.DataDir() == "" {
 		t.Skip("the server's socket can not be reached")
 	}
-	cfg.Host, cfg.Port = "", 0
+	cfg.Source.Host, cfg.Source.Port = "", 0
 	stream := open(t, cfg)
 	s.Exec(t, "t", "CREATE TABLE a (id INT PRIMARY KEY)")
 	wantStories(t, stream, "ddl; CREATE TABLE a (id INT PRIMARY KEY)")
@@ -807,6 +808,9 @@ func TestSilentSource(t *testing.T) {
 	cfg := config(t, s)
 	cfg.Heartbeat, cfg.DeadAfter = 100*time.Millisecond, time.Second
 	stream := open(t, cfg)
+	if tx, err := stream.Next(timeout(t)); err != nil || tx.Kind != Progress {
+		t.Fatal(tx, err)
+	}
 	if err := s.Pause(timeout(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestTry(t *testing.T) { // CLOUD-09
 	}
 	s.Exec(t, "", "CREATE USER looker@'%' IDENTIFIED BY 'Secret-1'", "GRANT SELECT, REPLICATION CLIENT ON *.* TO looker@'%'")
 	defer s.Exec(t, "", "DROP USER looker@'%'")
-	cfg.User, cfg.Password = "looker", "Secret-1"
+	cfg.Source.User, cfg.Source.Password = "looker", "Secret-1"
 	if err := Try(timeout(t), cfg); ClassOf(err) != AuthFailed {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/replay/ddl"
 	"github.com/tidemarkdb/tidemark/storage"
-	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Bounds of what waits between the connection and the commit, and of a batch when the stream lags. Two batches are in work
@@ -102,8 +100,7 @@ func systemZone(name string) *time.Location {
 }
 
 func (d *database) streamConfig(source *compat.Source, state replay.State) binlog.Config {
-	spec := d.spec()
-	cfg := binlog.Config{Host: spec.Host, Port: uint16(spec.Port), User: spec.User, Password: spec.Password, ServerID: d.serverID(),
+	cfg := binlog.Config{Source: d.wire(), ServerID: d.serverID(),
 		AutoPosition: !d.byPosition(), Start: state.Point, SpillDir: d.m.opt.SpillDir, Follow: d.follows(source)}
 	if cfg.AutoPosition && !state.Last.IsZero() && state.Last.Source != source.UUID {
 		cfg.Start.Position = gtid.Position{} // of another server
@@ -111,28 +108,12 @@ func (d *database) streamConfig(source *compat.Source, state replay.State) binlo
 	return cfg
 }
 
-// codeSecureTransport is the server's error for a connection that is not encrypted although it has to be.
-const codeSecureTransport = 3159
-
-// openSecurely opens something; where the server insists, the connection is encrypted without looking at the
-// certificate, as MySQL's own clients and package wire do.
-func openSecurely[T any](ctx context.Context, cfg binlog.Config, open func(context.Context, binlog.Config) (T, error)) (T, error) {
-	out, err := open(ctx, cfg)
-	if cfg.TLS == nil && wire.Code(err) == codeSecureTransport {
-		cfg.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
-		return open(ctx, cfg)
-	}
-	return out, err
-}
-
 // openStream makes sure that the source still has what was read from it, and opens the stream behind it.
 func (d *database) openStream(ctx context.Context, cfg binlog.Config, state replay.State) (*binlog.Stream, error) {
-	return openSecurely(ctx, cfg, func(ctx context.Context, cfg binlog.Config) (*binlog.Stream, error) {
-		if err := d.verifyLast(ctx, cfg, state); err != nil {
-			return nil, err
-		}
-		return binlog.Open(ctx, cfg)
-	})
+	if err := d.verifyLast(ctx, cfg, state); err != nil {
+		return nil, err
+	}
+	return binlog.Open(ctx, cfg)
 }
 
 // follows tells the rows of wanted tables from others.

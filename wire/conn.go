@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -11,30 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
-
-// Config says where a source is and who we are there.
-type Config struct {
-	Host     string
-	Port     int
-	User     string
-	Password string
-	// Timeout bounds the connecting and the login; 0 is 10 seconds.
-	Timeout time.Duration
-	// TLS is how the connection is secured. nil takes a plain connection, and an encrypted one whose certificate is
-	// not verified where the server insists (require_secure_transport), as MySQL's own clients do by default.
-	TLS *tls.Config
-}
-
-const (
-	defaultTimeout = 10 * time.Second
-	readBuffer     = 256 << 10
-)
-
-// Addr is host:port.
-func (c Config) Addr() string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
 
 // Error codes of the server that callers tell apart.
 const (
@@ -50,35 +26,6 @@ const (
 	CodeTableChanged       = mysql.ER_TABLE_DEF_CHANGED
 	CodeXARecoverDenied    = mysql.ER_XAER_RMERR
 )
-
-const (
-	codeSecureTransport  = 3159
-	codeUserConnections  = mysql.ER_TOO_MANY_USER_CONNECTIONS
-	codeUserLimitReached = mysql.ER_USER_LIMIT_REACHED
-)
-
-// ConnectError is a connection that could not be made. It never carries the password.
-type ConnectError struct {
-	Addr, User string
-	// Denied tells that the server answered and refused the login.
-	Denied bool
-	// Full tells that the server has no connection left to give.
-	Full bool
-	Err  error
-}
-
-func (e *ConnectError) Error() string {
-	switch {
-	case e.Denied:
-		return fmt.Sprintf("MySQL at %s refuses user %s: %v; check the user's name and password, and the hosts it may come from", e.Addr, e.User, e.Err)
-	case e.Full:
-		return fmt.Sprintf("MySQL at %s has no free connection: %v; raise max_connections or end idle ones", e.Addr, e.Err)
-	}
-	return fmt.Sprintf("can't connect to MySQL at %s: %v; check the host and the port, and that the server runs", e.Addr, e.Err)
-}
-
-// Unwrap gives the cause.
-func (e *ConnectError) Unwrap() error { return e.Err }
 
 // ServerError finds the server's own error in err, nil when there is none.
 func ServerError(err error) *mysql.MyError {
@@ -107,91 +54,23 @@ func Code(err error) uint16 {
 
 // Conn is one session on the source.
 type Conn struct {
-	conn *client.Conn
-	br   *bufio.Reader
-	long []byte // a row of several packets, and any row longer than the read buffer
-	addr string
+	raw       *patient // below TLS; closing it ends every wait
+	packets   *packets
+	encrypted bool
+	id        uint32
+	addr      string
 }
 
 // Dial logs in and prepares the session. Errors of the way there are *ConnectError.
 func Dial(ctx context.Context, cfg Config) (*Conn, error) {
-	c, err := login(ctx, cfg, cfg.TLS)
-	if Code(err) == codeSecureTransport && cfg.TLS == nil {
-		c, err = login(ctx, cfg, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // stated on Config.TLS
-	}
+	conn, err := Login(ctx, cfg)
 	if err != nil {
-		return nil, connectError(ctx, cfg, err)
+		return nil, err
 	}
-	conn := &Conn{conn: c, addr: cfg.Addr()}
 	if err := conn.prepareSession(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
-}
-
-func login(ctx context.Context, cfg Config, secure *tls.Config) (*client.Conn, error) {
-	timeout := cfg.Timeout
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
-	deadline := time.Now().Add(timeout)
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{Deadline: deadline}).DialContext(ctx, network, addr)
-		if err == nil {
-			err = c.SetDeadline(deadline) // of the login; Dial's session then has none
-		}
-		return c, err
-	}
-	c, err := client.ConnectWithDialer(ctx, "tcp", cfg.Addr(), cfg.User, cfg.Password, "", dial, func(c *client.Conn) error {
-		// With these off, a row can't be taken for the end packet, and an execute packet has no optional parts.
-		c.UnsetCapability(mysql.CLIENT_DEPRECATE_EOF)
-		c.UnsetCapability(mysql.CLIENT_QUERY_ATTRIBUTES)
-		if secure != nil {
-			c.SetTLSConfig(withName(secure, cfg.Host))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c, c.SetDeadline(time.Time{})
-}
-
-func withName(secure *tls.Config, host string) *tls.Config {
-	if secure.ServerName != "" || secure.InsecureSkipVerify {
-		return secure
-	}
-	named := secure.Clone()
-	named.ServerName = host
-	return named
-}
-
-func connectError(ctx context.Context, cfg Config, err error) error {
-	e := &ConnectError{Addr: cfg.Addr(), User: cfg.User, Err: err}
-	my := ServerError(err)
-	switch {
-	case my != nil:
-		e.Err = my
-		e.Full = my.Code == CodeTooManyConnections || my.Code == codeUserConnections || my.Code == codeUserLimitReached
-		e.Denied = !e.Full
-	case ctx.Err() != nil:
-		e.Err = context.Cause(ctx)
-	default:
-		e.Err = innermost(err)
-	}
-	return e
-}
-
-// innermost drops go-mysql's layers, which name its functions and say nothing more.
-func innermost(err error) error {
-	var netErr *net.OpError
-	if errors.As(err, &netErr) {
-		return netErr
-	}
-	if c, ok := err.(interface{ Cause() error }); ok && c.Cause() != nil {
-		return c.Cause()
-	}
-	return err
 }
 
 // sessionSettings make values come as they are stored and keep a long read alive (SNAP-16).
@@ -222,19 +101,42 @@ func (c *Conn) prepareSession(ctx context.Context) error {
 }
 
 // Close ends the session. A transaction that is open is rolled back by the server and its locks are released.
-func (c *Conn) Close() error { return c.conn.Close() }
+func (c *Conn) Close() error { return c.raw.Close() }
 
 // ID is the server's number of the connection, as its process list has it.
-func (c *Conn) ID() uint32 { return c.conn.GetConnectionID() }
+func (c *Conn) ID() uint32 { return c.id }
 
 // Addr is the server's address.
 func (c *Conn) Addr() string { return c.addr }
 
-// guard closes the connection's waits when ctx ends. The returned function ends the watch.
+// Encrypted tells whether the connection is.
+func (c *Conn) Encrypted() bool { return c.encrypted }
+
+// SetReadTimeout changes how long the source may be silent. It is for the goroutine that reads.
+func (c *Conn) SetReadTimeout(d time.Duration) { c.raw.read = d }
+
+// guard closes the connection when ctx ends, which ends its waits. The returned function ends the watch.
 func (c *Conn) guard(ctx context.Context) func() {
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = c.raw.Close() })
 	return func() { stop() }
 }
+
+// Command sends a packet that begins an exchange, and with answer waits for the server's OK. Without, everything that the
+// server sends in answer is to be read from Network, its first packet with number 1.
+func (c *Conn) Command(ctx context.Context, answer bool, payload ...byte) error {
+	defer c.guard(ctx)()
+	err := c.packets.command(payload...)
+	if err == nil && answer {
+		err = c.packets.readOK()
+	}
+	if err != nil {
+		return c.wrap(ctx, err)
+	}
+	return nil
+}
+
+// Network is the connection itself, inside of TLS. Nothing was read ahead, as a server is silent until it gets a command.
+func (c *Conn) Network() net.Conn { return c.packets.conn }
 
 // Query runs one statement and gives its whole result as text.
 func (c *Conn) Query(ctx context.Context, statement string) (*Result, error) {
@@ -242,11 +144,54 @@ func (c *Conn) Query(ctx context.Context, statement string) (*Result, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer c.guard(ctx)()
-	r, err := c.conn.Execute(statement)
+	r, err := c.packets.query(statement)
 	if err != nil {
 		return nil, c.wrap(ctx, err)
 	}
-	return textResult(r)
+	return r, nil
+}
+
+func (p *packets) query(statement string) (*Result, error) {
+	if err := p.command(append([]byte{mysql.COM_QUERY}, statement...)...); err != nil {
+		return nil, err
+	}
+	fields, err := p.readFields()
+	if err != nil || fields == nil {
+		return &Result{}, err
+	}
+	r := &Result{}
+	for _, f := range fields {
+		r.columns = append(r.columns, f.Name)
+	}
+	for {
+		b, err := p.read()
+		if err != nil {
+			return nil, err
+		}
+		if isEnd(b) {
+			return r, nil
+		}
+		row, err := textRow(b, len(fields))
+		if err != nil {
+			return nil, err
+		}
+		r.cells = append(r.cells, row)
+	}
+}
+
+// textRow reads a row of length-encoded strings.
+func textRow(b []byte, columns int) ([]*string, error) {
+	p := packetReader{rest: b}
+	row := make([]*string, columns)
+	for i := range row {
+		if text := p.text(); text != nil {
+			row[i] = new(string(text))
+		}
+	}
+	if p.bad || len(p.rest) > 0 {
+		return nil, mysql.ErrMalformPacket
+	}
+	return row, nil
 }
 
 // Exec runs statements one after the other and drops their results.
@@ -273,36 +218,6 @@ func (c *Conn) wrap(ctx context.Context, err error) error {
 type Result struct {
 	columns []string
 	cells   [][]*string
-}
-
-func textResult(r *mysql.Result) (*Result, error) {
-	out := &Result{}
-	if !r.HasResultset() {
-		return out, nil
-	}
-	for _, f := range r.Fields {
-		out.columns = append(out.columns, string(f.Name))
-	}
-	for i := range r.Values {
-		row := make([]*string, len(out.columns))
-		for j := range row {
-			null, err := r.IsNull(i, j)
-			if err != nil {
-				return nil, err
-			}
-			if null {
-				continue
-			}
-			text, err := r.GetString(i, j)
-			if err != nil {
-				return nil, err
-			}
-			copied := strings.Clone(text)
-			row[j] = &copied
-		}
-		out.cells = append(out.cells, row)
-	}
-	return out, nil
 }
 
 // Rows is the number of rows.

@@ -39,7 +39,7 @@ func newFollower(t *testing.T) *follower {
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	require.NoError(t, conn.Exec(t.Context(), "USE "+wire.Identifier(db)))
-	stream, err := binlog.Open(t.Context(), binlog.Config{Host: server.Host, Port: uint16(server.Port), User: server.User, Password: server.Password,
+	stream, err := binlog.Open(t.Context(), binlog.Config{Source: wire.Config{Host: server.Host, Port: server.Port, User: server.User, Password: server.Password},
 		ServerID: 4_000_000_000 + uint32(time.Now().UnixNano()%1000), AutoPosition: true, Start: pointOf(source)})
 	require.NoError(t, err)
 	t.Cleanup(func() { stream.Close() })

@@ -73,5 +73,5 @@ func Check(ctx context.Context, cfg wire.Config, w Wishes) (*Source, *Plan, erro
 
 // dumpConfig is how the binlog is asked for by who asks with cfg.
 func dumpConfig(cfg wire.Config, auto bool, at gtid.Point) binlog.Config {
-	return binlog.Config{Host: cfg.Host, Port: uint16(cfg.Port), User: cfg.User, Password: cfg.Password, TLS: cfg.TLS, AutoPosition: auto, Start: at}
+	return binlog.Config{Source: cfg, AutoPosition: auto, Start: at}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/tidemarkdb/tidemark/compat"
-	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Check looks at a source as Create does, and changes nothing. What is wrong with the source is in the report; the error is
@@ -13,7 +12,7 @@ func Check(ctx context.Context, spec Spec) (*compat.Report, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	return compat.Examine(ctx, wire.Config{Host: spec.Host, Port: spec.Port, User: spec.User, Password: spec.Password}, spec.wishes())
+	return compat.Examine(ctx, spec.wire(), spec.wishes())
 }
 
 // wishes is what is asked of the source.

@@ -68,7 +68,7 @@ func (d *database) byPosition() bool {
 
 func (d *database) wire() wire.Config {
 	s := d.spec()
-	return wire.Config{Host: s.Host, Port: s.Port, User: s.User, Password: s.Password}
+	return s.wire()
 }
 
 func (d *database) wanted(table string) bool {

@@ -29,6 +29,11 @@ func Login(ctx context.Context, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, connectError(ctx, cfg, err)
 	}
+	// Roles that are granted and not active by default count, too. Servers without roles do not know the statement.
+	if err := c.Exec(ctx, "SET ROLE ALL"); err != nil && ServerError(err) == nil {
+		_ = c.Close() // the first error says more
+		return nil, connectError(ctx, cfg, err)
+	}
 	return c, nil
 }
 

@@ -16,10 +16,10 @@ type boundary []string
 // keyRange is the rows behind after, up to and with upTo.
 type keyRange struct{ after, upTo boundary }
 
-// keyColumn is a column of the key, and whether the index has it in descending order.
+// keyColumn is a column of the key, and whether the index has it in descending order or only the beginning of its values.
 type keyColumn struct {
 	*schema.Column
-	desc bool
+	desc, prefix bool
 }
 
 // keyColumns gives the columns of the key.
@@ -33,7 +33,7 @@ func keyColumns(t *schema.Table) []keyColumn {
 		return out
 	}
 	for i, p := range t.Indexes[at].Parts {
-		out[i].desc = p.Desc
+		out[i].desc, out[i].prefix = p.Desc, p.Prefix > 0
 	}
 	return out
 }
@@ -42,7 +42,7 @@ func keyColumns(t *schema.Table) []keyColumn {
 // literals that compare exactly as the column does.
 func rangeColumns(t *schema.Table) []keyColumn {
 	columns := keyColumns(t)
-	end := slices.IndexFunc(columns, func(c keyColumn) bool { return !cuttable(c.Column) })
+	end := slices.IndexFunc(columns, func(c keyColumn) bool { return c.prefix || !cuttable(c.Column) })
 	if end < 0 {
 		return columns
 	}
@@ -126,8 +126,12 @@ func names(columns []keyColumn) string {
 	return strings.Join(quoted, ", ")
 }
 
-// order gives the ORDER BY clause that follows the index.
+// order gives the ORDER BY clause that follows the index; none where the index doesn't have that order: in a table without
+// a key, and where it has only the beginning of values.
 func order(columns []keyColumn) string {
+	if len(columns) == 0 || slices.ContainsFunc(columns, func(c keyColumn) bool { return c.prefix }) {
+		return ""
+	}
 	quoted := make([]string, len(columns))
 	for i, c := range columns {
 		quoted[i] = wire.Identifier(c.Name)
@@ -141,10 +145,15 @@ func order(columns []keyColumn) string {
 func from(t *schema.Table) string { return fromBy(t, "FORCE") }
 
 func fromBy(t *schema.Table, hint string) string {
-	return " FROM " + wire.Identifier(t.Database) + "." + wire.Identifier(t.Name) + " " + hint + " INDEX (" + wire.Identifier(t.KeyName) + ")"
+	table := " FROM " + wire.Identifier(t.Database) + "." + wire.Identifier(t.Name)
+	if t.Multiset() {
+		return table
+	}
+	return table + " " + hint + " INDEX (" + wire.Identifier(t.KeyName) + ")"
 }
 
-// rangeQuery reads a range in the order of the key, which is the order in which InnoDB stores the rows.
+// rangeQuery reads a range in the order of the key, which is the order in which InnoDB stores the rows. A table without a
+// key is one range.
 func rangeQuery(t *schema.Table, r keyRange) string {
 	return "SELECT " + wire.SelectList(t) + from(t) + r.condition(rangeColumns(t)) + order(keyColumns(t))
 }

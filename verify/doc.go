@@ -13,6 +13,10 @@
 // they are equal, or are proven to differ: nothing at all happened on the source between two pairs, or both sides stayed
 // as they are over several pairs and differ still. A key that changes all the time stays undecided.
 //
+// A table without a key is compared as a multiset: the bucket of a row follows from all its values, and of buckets that
+// differ the rows are counted by their hash (see column.RowHashLen). Where counts differ at the later pair, both sides are
+// read as a whole again for each further look, as neither can be asked for such rows.
+//
 // Comparing in key order with one lookup a row was the other way. It reads our parts at random: the source sorts text
 // by collation and our parts by bytes.
 //

@@ -45,7 +45,8 @@ func (h *hasher) mix(state, value uint64) uint64 {
 
 func bucketOf(key uint64) int { return int(key >> (64 - bucketBits)) }
 
-// rows gives, for each row of a batch, a hash of its key and one of all its values. They stay valid until the next call.
+// rows gives, for each row of a batch, a hash of its key and one of all its values, which is both in a table without a
+// key. They stay valid until the next call.
 func (h *hasher) rows(b *column.Batch) (keys, hashes []uint64, err error) {
 	n := b.Rows()
 	h.keys, h.hashes = sized(h.keys, n), sized(h.hashes, n)
@@ -58,7 +59,11 @@ func (h *hasher) rows(b *column.Batch) (keys, hashes []uint64, err error) {
 			h.fold(h.hashes, b.Record.Column(i))
 		}
 	}
-	return h.keys, h.hashes, h.foldExact(b)
+	err = h.foldExact(b)
+	if b.Table.Multiset() {
+		copy(h.keys, h.hashes)
+	}
+	return h.keys, h.hashes, err
 }
 
 func sized(s []uint64, n int) []uint64 {
@@ -176,8 +181,9 @@ func differing(a, b *sums) []int {
 
 // row is what is kept of a row in a bucket that differs.
 type row struct {
-	hash  uint64
-	where string // the condition that names it on the source
+	hash   uint64 // in a table without a key the number of equal rows
+	bucket int
+	where  string // the condition that names it on the source; none in a table without a key
 }
 
 // collection is the rows of some buckets of one side, by key bytes.
@@ -186,44 +192,74 @@ type collection struct {
 	rows   map[string]row
 }
 
+// name gives the bytes that name a row on both sides: its key, or its hash without the number that our store gave it.
+func name(b *column.Batch, i int) string {
+	if b.Table.Multiset() {
+		return string(b.Keys.At(i)[:column.RowHashLen])
+	}
+	return string(b.Keys.At(i))
+}
+
 func (c *collection) add(h *hasher, b *column.Batch, dead uniquekey.Bitset) error {
 	keys, hashes, err := h.rows(b)
 	if err != nil {
 		return err
 	}
-	h.scratch = h.scratch[:0]
-	for i, key := range keys {
-		if c.wanted[bucketOf(key)] && !dead.Has(uint32(i)) {
-			h.scratch = append(h.scratch, i)
-		}
-	}
-	if len(h.scratch) == 0 {
-		return nil
-	}
-	some, err := b.Take(h.scratch).WithKeys()
-	if err != nil {
+	some, err := h.inBuckets(b, dead, c.wanted)
+	if some == nil || err != nil {
 		return err
 	}
 	for i, at := range h.scratch {
-		where, err := condition(some, i)
-		if err != nil {
+		id := name(some, i)
+		r := row{hash: hashes[at], bucket: bucketOf(keys[at])}
+		if b.Table.Multiset() {
+			r.hash = c.rows[id].hash + 1
+		} else if r.where, err = condition(some, i); err != nil {
 			return err
 		}
-		c.rows[string(some.Keys.At(i))] = row{hash: hashes[at], where: where}
+		c.rows[id] = r
 	}
 	return nil
 }
 
+// inBuckets gives the rows that are in some buckets, with their keys; nil when none is. Their numbers are in h.scratch. It
+// goes by the hashes of the last call of rows.
+func (h *hasher) inBuckets(b *column.Batch, dead uniquekey.Bitset, wanted *[buckets]bool) (*column.Batch, error) {
+	h.scratch = h.scratch[:0]
+	for i, key := range h.keys {
+		if wanted[bucketOf(key)] && !dead.Has(uint32(i)) {
+			h.scratch = append(h.scratch, i)
+		}
+	}
+	if len(h.scratch) == 0 {
+		return nil, nil
+	}
+	return b.Take(h.scratch).WithKeys()
+}
+
+// maxNamed is the number of bytes of a value that is shown where all values name the row.
+const maxNamed = 40
+
 // keyNames prints the key of a row for people.
 func keyNames(b *column.Batch, i int) string {
+	key := b.Table.Key
+	if b.Table.Multiset() {
+		for c := range b.Table.Columns {
+			key = append(key, c)
+		}
+	}
 	var out []byte
-	for n, k := range b.Table.Key {
+	for n, k := range key {
 		if n > 0 {
 			out = append(out, ", "...)
 		}
 		out = append(out, b.Table.Columns[k].Name...)
 		out = append(out, '=')
+		start := len(out)
 		out = appendValue(out, b, i, k)
+		if b.Table.Multiset() && len(out)-start > maxNamed {
+			out = append(out[:start+maxNamed], "..."...)
+		}
 	}
 	return string(out)
 }

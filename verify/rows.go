@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -146,8 +147,9 @@ func (e *unreachedError) Error() string { return e.reason }
 
 // suspect is a key that differed at a pair.
 type suspect struct {
-	key   string
-	where string
+	key    string
+	where  string
+	bucket int
 	// hashes of the last look, 0 for a missing row, and for how many looks in a row both have been the same
 	mine, source uint64
 	stable       int
@@ -157,12 +159,12 @@ func suspects(mine, source map[string]row) []*suspect {
 	var out []*suspect
 	for key, m := range mine {
 		if s, ok := source[key]; !ok || s.hash != m.hash {
-			out = append(out, &suspect{key: key, where: m.where})
+			out = append(out, &suspect{key: key, where: m.where, bucket: m.bucket})
 		}
 	}
 	for key, s := range source {
 		if _, ok := mine[key]; !ok {
-			out = append(out, &suspect{key: key, where: s.where})
+			out = append(out, &suspect{key: key, where: s.where, bucket: s.bucket})
 		}
 	}
 	slices.SortFunc(out, func(a, b *suspect) int { return strings.Compare(a.key, b.key) })
@@ -205,7 +207,8 @@ type look struct {
 	mine, source sideRows
 }
 
-// sideRows are the rows of one side by key.
+// sideRows are the rows of one side by key; in a table without a key one of the equal ones stands for all, and its hash
+// is their number.
 type sideRows struct {
 	batch  *column.Batch
 	at     map[string]int
@@ -226,6 +229,10 @@ func (v *verifier) look(ctx context.Context, table string, keys []*suspect) (*lo
 	if err != nil {
 		return nil, err
 	}
+	l := &look{before: before, end: p.end}
+	if def.Multiset() {
+		return l, v.count(ctx, p, def, theirs, keys, l)
+	}
 	var named column.Keys
 	wheres := make([]string, len(keys))
 	for i, k := range keys {
@@ -240,7 +247,6 @@ func (v *verifier) look(ctx context.Context, table string, keys []*suspect) (*lo
 	if err != nil {
 		return nil, err
 	}
-	l := &look{before: before, end: p.end}
 	if l.mine, err = v.sideRows(mine); err != nil {
 		return nil, err
 	}
@@ -319,6 +325,9 @@ func (l *look) report(proven []*suspect, r *Result) {
 func (l *look) describe(k *suspect) string {
 	m, here := l.mine.at[k.key]
 	s, there := l.source.at[k.key]
+	if b := cmp.Or(l.mine.batch, l.source.batch); b.Table.Multiset() {
+		return l.describeCounts(k)
+	}
 	switch {
 	case !here:
 		return keyNames(l.source.batch, s) + ": missing here"

@@ -26,6 +26,9 @@ type Cut struct {
 	Tables []*schema.Table
 	// LockHeld is how long the source was locked.
 	LockHeld time.Duration
+	// Listed is the end of the source's binlog, read behind Point and before the definitions were; zero when they were
+	// read at Point. What changed a definition in front of it is in Tables.
+	Listed gtid.Position
 }
 
 // Resume is what is left of a copy that broke off. Its tables are copied with P0 as it was; what no finished chunk

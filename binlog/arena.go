@@ -6,18 +6,27 @@ type arena struct {
 	chunk []byte
 	used  int
 	last  int
+	large []byte // what alloc gave last, if it was too large for a chunk
+	spare []byte // the same, given back
 }
 
 const (
 	arenaChunk = 64 << 10
 	arenaLarge = arenaChunk / 4
+	arenaSpare = 4 << 20 // larger ones are not held for the next event
 )
 
 // alloc gives n bytes with room for nothing more.
 func (a *arena) alloc(n int) []byte {
-	a.last = 0
+	a.forget()
 	if n > arenaLarge {
-		return make([]byte, n)
+		// A spare one that is much larger would be held by an event that is kept.
+		if a.large = a.spare; len(a.large) < n || len(a.large) > 2*n {
+			a.large = make([]byte, n)
+		} else {
+			a.spare = nil
+		}
+		return a.large[:n:n]
 	}
 	if len(a.chunk)-a.used < n {
 		a.chunk, a.used = make([]byte, arenaChunk), 0
@@ -29,6 +38,12 @@ func (a *arena) alloc(n int) []byte {
 
 // undo takes back what the last alloc gave.
 func (a *arena) undo() {
+	if a.large != nil && len(a.large) <= arenaSpare {
+		a.spare = a.large
+	}
 	a.used -= a.last
-	a.last = 0
+	a.forget()
 }
+
+// forget leaves what the last alloc gave to its user.
+func (a *arena) forget() { a.last, a.large = 0, nil }

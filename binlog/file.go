@@ -38,13 +38,12 @@ var fileMagic = [4]byte{0xfe, 'b', 'i', 'n'}
 // NewLog begins with the file's first byte.
 func NewLog(in io.Reader, cfg LogConfig) (*Log, error) {
 	c := Config{Follow: cfg.Follow, SpillBytes: cfg.SpillBytes}.withDefaults()
-	events := &fileEvents{r: bufio.NewReaderSize(in, 256<<10), off: int64(len(fileMagic))}
-	var magic [4]byte
-	if _, err := io.ReadFull(events.r, magic[:]); err != nil || magic != fileMagic {
-		return nil, fault(Corrupt, "%s is not a binlog file, or it is encrypted", cfg.Name)
+	events, err := newFileEvents(in, cfg.Name)
+	if err != nil {
+		return nil, err
 	}
 	asm := newAssembler(c.Follow, cfg.SpillDir, c.SpillBytes)
-	asm.pos = gtid.Position{File: cfg.Name, Offset: uint64(len(magic))}
+	asm.pos = gtid.Position{File: cfg.Name, Offset: uint64(len(fileMagic))}
 	asm.source, asm.again, asm.skip = cfg.Source, cfg.Again, cfg.Skip
 	return &Log{events, reader{in: events, asm: asm}}, nil
 }
@@ -76,6 +75,9 @@ func (l *Log) placed(err error) error {
 // Offset is the number of bytes up to the end of the last event that was read.
 func (l *Log) Offset() int64 { return l.in.off }
 
+// Inside tells that a part of a transaction was read.
+func (l *Log) Inside() bool { return l.reader.asm.tx != nil }
+
 // Position is the place on the source behind the last event that was read.
 func (l *Log) Position() gtid.Position { return l.reader.asm.pos }
 
@@ -87,6 +89,16 @@ type fileEvents struct {
 	r     *bufio.Reader
 	arena arena
 	off   int64 // behind the last event
+}
+
+// newFileEvents begins with the file's first byte.
+func newFileEvents(in io.Reader, name string) (*fileEvents, error) {
+	f := &fileEvents{r: bufio.NewReaderSize(in, 256<<10), off: int64(len(fileMagic))}
+	var magic [4]byte
+	if _, err := io.ReadFull(f.r, magic[:]); err != nil || magic != fileMagic {
+		return nil, fault(Corrupt, "%s is not a binlog file, or it is encrypted", name)
+	}
+	return f, nil
 }
 
 func (f *fileEvents) next() ([]byte, error) {
@@ -114,7 +126,7 @@ func (f *fileEvents) next() ([]byte, error) {
 
 // large reads an event whose size is not to be trusted with an allocation before its bytes are there.
 func (f *fileEvents) large(size int64) ([]byte, error) {
-	f.arena.last = 0
+	f.arena.forget()
 	b, err := io.ReadAll(io.LimitReader(f.r, size))
 	if err == nil && int64(len(b)) < size {
 		err = io.ErrUnexpectedEOF

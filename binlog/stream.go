@@ -234,7 +234,7 @@ func (r *reader) next() (*Transaction, error) {
 	}
 }
 
-func corrupt(err error) error {
+func corrupt(err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
 		return own

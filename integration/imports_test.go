@@ -27,6 +27,7 @@ var layers = []string{
 	"column",
 	"wire",
 	"binlog",
+	"relay",
 	"compat",
 	"snapshot",
 	"verify",
@@ -81,8 +82,13 @@ var bans = []struct {
 	},
 	{
 		from:    []string{"binlog"},
-		imports: []string{module + "compat", module + "snapshot", module + "storage", "database/sql"},
+		imports: []string{module + "relay", module + "compat", module + "snapshot", module + "storage", "database/sql"},
 		why:     "the stream delivers transactions and knows no one who takes them",
+	},
+	{
+		from:    []string{"relay"},
+		imports: []string{module + "compat", module + "snapshot", module + "storage", module + "wire", "database/sql", "github.com/go-mysql-org/"},
+		why:     "the relay keeps the log and knows no one who applies it; binlog alone speaks to the source",
 	},
 	{
 		from:    []string{"snapshot"},

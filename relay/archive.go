@@ -1,0 +1,37 @@
+package relay
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/tidemarkdb/tidemark/gtid"
+)
+
+// OpenArchive opens a directory of a server's own binlog files, or of what mysqlbinlog --raw wrote, to be read by
+// position as a relay that does not grow. Other files in it (the server's index) are left aside; the binlog files must be
+// of one series without a gap. Nothing in it is changed.
+func OpenArchive(dir string) (*Relay, error) {
+	r := newRelay(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	r.archive = true
+	var err error
+	if r.files, err = list(dir, parseForeign); err != nil {
+		return nil, err
+	}
+	if len(r.files) == 0 {
+		return nil, fmt.Errorf("relay: there are no binlog files in %s: %w", dir, os.ErrNotExist)
+	}
+	last := r.files[len(r.files)-1]
+	r.start = &Start{Point: r.files[0].begin, ByPosition: true}
+	r.spooled.point.Position = gtid.Position{File: last.log, Offset: uint64(last.size)}
+	r.spooled.behind = r.spooled.point.Position
+	r.count()
+	return r, nil
+}
+
+// parseForeign is false for what does not bear the name of a server's binlog file.
+func parseForeign(name string) (*file, bool) {
+	p := gtid.Position{File: name, Offset: logStart}
+	_, n, ok := p.Series()
+	return &file{name: name, number: n, log: name, begin: gtid.Point{Position: p}}, ok
+}

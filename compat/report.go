@@ -12,7 +12,8 @@ import (
 // Report is everything there is to say of a source: what it is, what would be done with it, and what is in the way.
 type Report struct {
 	Source *Source
-	// Plan is what would be done. It may be carried out when there are no Problems.
+	// Plan is what would be done. It may be carried out when there are no Problems. It is nil for a product that can't be
+	// a source at all.
 	Plan     *Plan
 	Problems []Problem
 }
@@ -36,7 +37,6 @@ func Examine(ctx context.Context, cfg wire.Config, w Wishes) (*Report, error) {
 	report := &Report{Source: s}
 	// What else is asked below is not known to all of these servers.
 	if report.Problems = s.productProblems(); len(report.Problems) > 0 {
-		report.Plan = &Plan{Database: w.Database, Catalog: &Catalog{Database: w.Database}}
 		return report, nil
 	}
 	catalog, err := ReadCatalog(ctx, c, w.Database, w.Filter, nil)

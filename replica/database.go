@@ -44,6 +44,7 @@ type database struct {
 	pointTime time.Time
 	caughtUp  bool
 	commits   uint64             // of the stream since the start
+	retention *Retention         // nil until the source was asked
 	cancel    context.CancelFunc // nil when nothing runs
 	done      chan struct{}
 }
@@ -112,6 +113,9 @@ func (d *database) stop() {
 // run is the database's goroutine.
 func (d *database) run(ctx context.Context, done chan struct{}) {
 	defer close(done)
+	var watch sync.WaitGroup
+	watch.Go(func() { d.watchRetention(ctx) })
+	defer watch.Wait()
 	err := d.work(ctx)
 	told := ctx.Err() != nil
 	text := ""
@@ -271,7 +275,7 @@ func (d *database) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	spec := &d.cfg.Spec
-	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Copy: d.copy, Tables: []TableStatus{}}
+	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Copy: d.copy, Retention: d.retention, Tables: []TableStatus{}}
 	if d.message != "" {
 		st.Error = new(d.message)
 	}

@@ -26,6 +26,8 @@ type Options struct {
 	// FirstPause is the pause before the first new try to reach a lost source; it doubles up to the setting
 	// max_wait_time_when_mysql_unavailable. 0: 200 ms.
 	FirstPause time.Duration
+	// RetentionEvery is how often a source is asked for how long it still keeps what is needed. 0: a minute.
+	RetentionEvery time.Duration
 }
 
 // Manager runs the materialized databases of a store. Its methods may be called from several goroutines.
@@ -48,6 +50,9 @@ func NewManager(store *storage.Store, logger *slog.Logger, opt Options) (*Manage
 	}
 	if opt.FirstPause == 0 {
 		opt.FirstPause = 200 * time.Millisecond
+	}
+	if opt.RetentionEvery == 0 {
+		opt.RetentionEvery = retentionEvery
 	}
 	if err := os.MkdirAll(opt.SpillDir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder for large transactions: %w", err)

@@ -35,6 +35,8 @@ type Status struct {
 	Tables []TableStatus `json:"tables"`
 	// Copy is the progress of the first copy; nil when none is under way.
 	Copy *CopyProgress `json:"copy,omitempty"`
+	// Retention is how far the source is from removing binlog that is still needed; nil until it was looked at.
+	Retention *Retention `json:"retention"`
 	// TimeZone is the source's: a name or an offset such as +05:30; empty until it is known. It is the default of sessions.
 	TimeZone string `json:"-"`
 	// User and Settings are those of the Spec, for [Status.CreateStatement].

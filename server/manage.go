@@ -82,6 +82,16 @@ func (s *session) createDatabase(ctx context.Context, st *admin.CreateDatabase) 
 	if err := s.server.checkNewName(st.Name); err != nil {
 		return err
 	}
+	spec, err := SpecOf(st)
+	if err != nil {
+		return sqlerr.New(sqlerr.WrongArguments, "%s", err.Error())
+	}
+	return s.managed(st.Name, s.server.manager.Create(ctx, spec, st.IfNotExists))
+}
+
+// SpecOf is what a CREATE DATABASE asks for, with the defaults of what it does not say. The error names all settings that
+// are wrong.
+func SpecOf(st *admin.CreateDatabase) (replica.Spec, error) {
 	spec := replica.Spec{
 		Name: st.Name, Host: st.Host, Port: st.Port, SourceDatabase: st.SourceDatabase, User: st.User, Password: st.Password,
 		Settings: replica.DefaultSettings(),
@@ -90,10 +100,7 @@ func (s *session) createDatabase(ctx context.Context, st *admin.CreateDatabase) 
 	for _, setting := range st.Settings {
 		faults = append(faults, spec.Settings.Set(setting.Name, setting.Value))
 	}
-	if err := errors.Join(faults...); err != nil {
-		return sqlerr.New(sqlerr.WrongArguments, "%s", err.Error())
-	}
-	return s.managed(st.Name, s.server.manager.Create(ctx, spec, st.IfNotExists))
+	return spec, errors.Join(faults...)
 }
 
 const maxNameLength = 64
@@ -214,7 +221,8 @@ func SystemTables(m Manager) map[string]func() *result.Table {
 func databasesTable(m Manager) *result.Table {
 	t := result.NewTable(result.Object("name"), result.Text("source"), result.Name("state"), result.LongText("gtid_set"), result.Text("file"),
 		result.Uint("position"), result.Double("lag_seconds"), result.Uint("rows_applied"), result.LongText("error"),
-		result.Uint("copied_rows"), result.Uint("copy_rows"), result.Uint("copied_tables"), result.Uint("copy_tables"))
+		result.Uint("copied_rows"), result.Uint("copy_rows"), result.Uint("copied_tables"), result.Uint("copy_tables"),
+		result.Text("binlog_keeps"), result.Double("binlog_keep_hours"), result.Double("binlog_hours_left"), result.Uint("binlog_older_files"), result.Uint("binlog_bytes_ahead"), result.LongText("binlog_warning"))
 	for _, st := range m.Status() {
 		row := []any{st.Name, st.Source, string(st.State), st.GTIDSet, st.File, st.Position, st.LagSeconds, st.RowsApplied, st.Error}
 		if c := st.Copy; c != nil {
@@ -222,9 +230,22 @@ func databasesTable(m Manager) *result.Table {
 		} else {
 			row = append(row, nil, nil, nil, nil)
 		}
+		if r := st.Retention; r != nil {
+			row = append(row, r.Setting, r.Hours, r.HoursLeft, orNil(r.OlderFiles), r.BytesAhead, r.Warning)
+		} else {
+			row = append(row, nil, nil, nil, nil, nil, nil)
+		}
 		t.Add(row...)
 	}
 	return t
+}
+
+// orNil gives what a pointer points to, as a table takes it.
+func orNil(n *int) any {
+	if n == nil {
+		return nil
+	}
+	return *n
 }
 
 // CopyProgress describes how far the first copy of a database is, for [query.Options].

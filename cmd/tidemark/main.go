@@ -85,7 +85,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newSync(), newVerify(), newSQL(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newSync(), newVerify(), newSQL(), newVersion())
 	return root
 }
 

@@ -21,6 +21,8 @@ var (
 	metricLag     = prometheus.NewDesc("tidemark_lag_seconds", "How far queries are behind the source; absent when not known.", []string{"database"}, nil)
 	metricApplied = prometheus.NewDesc("tidemark_rows_applied_total", "Row changes applied.", []string{"database"}, nil)
 	metricFailing = prometheus.NewDesc("tidemark_database_failing", "1 when the database has an error.", []string{"database"}, nil)
+	metricKept    = prometheus.NewDesc("tidemark_source_binlog_seconds_left", "For how long the source still has the binlog that is needed next; absent when not known, and when it removes nothing.", []string{"database"}, nil)
+	metricTight   = prometheus.NewDesc("tidemark_source_binlog_warning", "1 when the source is about to remove binlog that is still needed, or has.", []string{"database"}, nil)
 	metricRows    = prometheus.NewDesc("tidemark_table_rows", "Rows of a table.", []string{"database", "table"}, nil)
 	metricQuar    = prometheus.NewDesc("tidemark_table_quarantined", "1 when the table is in quarantine.", []string{"database", "table"}, nil)
 	metricClients = prometheus.NewDesc("tidemark_clients", "Clients connected.", nil, nil)
@@ -50,6 +52,12 @@ func collectDatabase(ch chan<- prometheus.Metric, st *replica.Status) {
 	ch <- prometheus.MustNewConstMetric(metricFailing, prometheus.GaugeValue, truth(st.Error != nil), st.Name)
 	if st.LagSeconds != nil {
 		ch <- prometheus.MustNewConstMetric(metricLag, prometheus.GaugeValue, *st.LagSeconds, st.Name)
+	}
+	if r := st.Retention; r != nil {
+		ch <- prometheus.MustNewConstMetric(metricTight, prometheus.GaugeValue, truth(r.Warning != nil), st.Name)
+		if r.HoursLeft != nil {
+			ch <- prometheus.MustNewConstMetric(metricKept, prometheus.GaugeValue, *r.HoursLeft*3600, st.Name)
+		}
 	}
 	for _, t := range st.Tables {
 		ch <- prometheus.MustNewConstMetric(metricRows, prometheus.GaugeValue, float64(t.Rows), st.Name, t.Name)

@@ -42,7 +42,8 @@ func readStatus(ctx context.Context, db *sql.DB, name string) ([]replica.Status,
 }
 
 func readDatabases(ctx context.Context, tx *sql.Tx, name string) ([]replica.Status, error) {
-	query := "SELECT name, source, state, gtid_set, file, position, lag_seconds, rows_applied, error, copied_rows, copy_rows, copied_tables, copy_tables " +
+	query := "SELECT name, source, state, gtid_set, file, position, lag_seconds, rows_applied, error, copied_rows, copy_rows, copied_tables, copy_tables, " +
+		"binlog_keeps, binlog_keep_hours, binlog_hours_left, binlog_older_files, binlog_bytes_ahead, binlog_warning " +
 		"FROM system.materialized_mysql"
 	if name != "" {
 		query += " WHERE name = " + quoteText(name)
@@ -56,8 +57,11 @@ func readDatabases(ctx context.Context, tx *sql.Tx, name string) ([]replica.Stat
 	for rows.Next() {
 		st := replica.Status{Tables: []replica.TableStatus{}}
 		var copied, total, tables, allTables sql.NullInt64
+		var keeps sql.NullString
+		var ahead sql.NullInt64
+		var kept replica.Retention
 		err := rows.Scan(&st.Name, &st.Source, &st.State, &st.GTIDSet, &st.File, &st.Position, &st.LagSeconds, &st.RowsApplied, &st.Error,
-			&copied, &total, &tables, &allTables)
+			&copied, &total, &tables, &allTables, &keeps, &kept.Hours, &kept.HoursLeft, &kept.OlderFiles, &ahead, &kept.Warning)
 		if err != nil {
 			return nil, err
 		}
@@ -65,6 +69,11 @@ func readDatabases(ctx context.Context, tx *sql.Tx, name string) ([]replica.Stat
 			st.Copy = &replica.CopyProgress{
 				Rows: uint64(copied.Int64), TotalRows: uint64(total.Int64), Tables: int(tables.Int64), TotalTables: int(allTables.Int64),
 			}
+		}
+		if keeps.Valid {
+			kept.Setting, kept.BytesAhead = keeps.String, uint64(ahead.Int64)
+			kept.Forever = kept.Setting != "" && kept.Hours == nil
+			st.Retention = &kept
 		}
 		list = append(list, st)
 	}

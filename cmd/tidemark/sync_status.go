@@ -91,6 +91,9 @@ func printStatus(out io.Writer, list []replica.Status, withTables bool) error {
 		return err
 	}
 	if withTables {
+		if _, err := io.WriteString(out, retentionText(list[0].Retention)); err != nil {
+			return err
+		}
 		fmt.Fprintln(w, "\nTABLE\tSTATE\tROWS")
 		for _, t := range list[0].Tables {
 			fmt.Fprintf(w, "%s\t%s\t%d\n", t.Name, t.State, t.Rows)
@@ -108,6 +111,9 @@ func printFaults(out io.Writer, list []replica.Status) error {
 		if st.Error != nil {
 			fmt.Fprintf(out, "%s: %s\n", st.Name, *st.Error)
 		}
+		if r := st.Retention; r != nil && r.Warning != nil {
+			fmt.Fprintf(out, "%s: warning: %s\n", st.Name, *r.Warning)
+		}
 		for _, t := range st.Tables {
 			if t.Error != nil {
 				fmt.Fprintf(out, "%s.%s is in quarantine: %s\n", st.Name, t.Name, *t.Error)
@@ -115,6 +121,17 @@ func printFaults(out io.Writer, list []replica.Status) error {
 		}
 	}
 	return nil
+}
+
+// retentionText is a line on how long the source keeps what is needed next, empty as long as nothing is known.
+func retentionText(r *replica.Retention) string {
+	switch {
+	case r == nil || r.Setting == "":
+		return ""
+	case r.HoursLeft != nil:
+		return fmt.Sprintf("the source has what is needed next for %.1f h more (%s)\n", *r.HoursLeft, r.Setting)
+	}
+	return fmt.Sprintf("the source keeps its binlog by %s\n", r.Setting)
 }
 
 func stateText(st *replica.Status) string {

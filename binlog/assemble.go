@@ -38,6 +38,7 @@ type assembler struct {
 	pos       gtid.Position // behind the last event seen in the file
 	formatted bool          // whether a format description was seen, without which nothing can be read
 	checksum  bool
+	sealed    bool // an event is larger by its checksum than on the source
 	created   uint32
 	interned  map[string]*TableMap
 	current   map[uint64]*TableMap // of the running statement; nil for a table that is not followed
@@ -89,7 +90,11 @@ func (a *assembler) advance(h header) gtid.Position {
 		end += 1 << 32
 	}
 	a.pos.Offset = end
-	return gtid.Position{File: a.pos.File, Offset: end - min(end, uint64(h.Size))}
+	size := uint64(h.Size)
+	if a.sealed {
+		size -= checksumSize
+	}
+	return gtid.Position{File: a.pos.File, Offset: end - min(end, size)}
 }
 
 func (a *assembler) format(e event, raw []byte) error {
@@ -106,7 +111,7 @@ func (a *assembler) format(e event, raw []byte) error {
 			return err
 		}
 	}
-	a.formatted, a.checksum, a.created = true, f.Checksum, f.Created
+	a.formatted, a.checksum, a.created, a.sealed = true, f.Checksum, f.Created, f.Sealed
 	clear(a.current)
 	return nil
 }

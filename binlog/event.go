@@ -53,6 +53,7 @@ const (
 const (
 	flagInUse      = 0x01
 	flagArtificial = 0x20
+	flagRelay      = 0x40 // of a format description: the checksums of the events behind it were added when they were spooled
 	flagIgnorable  = 0x80
 )
 
@@ -138,6 +139,7 @@ type formatDescription struct {
 	Checksum bool
 	Restart  bool // first file since the server started: what was open in the file before is rolled back
 	Created  uint32
+	Sealed   bool // the events have checksums that they did not have on their source
 }
 
 const (
@@ -176,7 +178,7 @@ func parseFormatDescription(e event, raw []byte) (formatDescription, error) {
 			return formatDescription{}, fmt.Errorf("event type %d has an unexpected post-header; servers before MySQL 5.6 are not supported", typ)
 		}
 	}
-	return formatDescription{Checksum: sum, Restart: created != 0, Created: e.Timestamp}, nil
+	return formatDescription{Checksum: sum, Restart: created != 0, Created: e.Timestamp, Sealed: e.Flags&flagRelay != 0}, nil
 }
 
 func parseRotate(b []byte) (gtid.Position, error) {

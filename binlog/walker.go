@@ -129,7 +129,7 @@ func markOf(e event) Mark {
 }
 
 // Sealed gives the event with a checksum: itself where it has one, else a copy that ends in one. A format description is
-// given as one of a log with checksums, and as one of a file that is closed.
+// given as one of a log with checksums, and as one of a file that is closed; it bears a flag if it had none.
 func Sealed(raw []byte, hasChecksum bool) []byte {
 	if len(raw) < headerSize+checksumSize+1 {
 		return raw
@@ -139,6 +139,9 @@ func Sealed(raw []byte, hasChecksum bool) []byte {
 	case format && (!hasChecksum || raw[17]&flagInUse != 0):
 		out := append([]byte(nil), raw...)
 		out[17] &^= flagInUse
+		if !hasChecksum {
+			out[17] |= flagRelay
+		}
 		out[len(out)-checksumSize-1] = checksumCRC32
 		seal(out)
 		return out

@@ -78,10 +78,13 @@ func (t *Txn) table(id TableID) (*txnTable, error) {
 		}
 		return tt, nil
 	}
+	if t.shadow != 0 && id != t.shadow { // whose lock might be held by one who waits for this transaction
+		return nil, fmt.Errorf("table %d: %w in a transaction of shadow table %d", id, ErrNotFound, t.shadow)
+	}
 	lock := t.s.tableLock(id)
 	lock.Lock()
 	old := t.s.head.Load().tables[id]
-	if old == nil || old.rec.Database != t.db || t.shadow != 0 && (id != t.shadow || !old.rec.Shadow) {
+	if old == nil || old.rec.Database != t.db || t.shadow != 0 && !old.rec.Shadow {
 		lock.Unlock()
 		return nil, fmt.Errorf("table %d of database %s: %w", id, t.dbName, ErrNotFound)
 	}

@@ -162,7 +162,7 @@ func (c *textColumn) Null() { c.b.AppendNull() }
 
 func (c *textColumn) Bytes(b []byte) {
 	text, ok := schema.ToUTF8(c.col.Charset, b)
-	if !ok {
+	if !ok || !schema.TextExact(c.col.Charset, b, text) {
 		c.setExact(b)
 	}
 	c.host.bytes += len(text)

@@ -112,7 +112,7 @@ func (b *block) Text(dst []byte, row, col int) ([]byte, bool) {
 	if c.Exact > 0 {
 		if e := b.chunk.Vector(c.Exact); e.Valid(row) {
 			if text, ok := column.FindExact(e.Bytes(row), c.ColumnID); ok {
-				return append(dst, text...), false
+				return append(dst, schema.ShowStored(c.StoredCharset, text)...), false
 			}
 		}
 	}

@@ -192,12 +192,8 @@ func (t *Table) tableCharset() string {
 	return s
 }
 
-var defaultCollations = map[string]string{
-	"ascii": "ascii_general_ci", "binary": "binary", "latin1": "latin1_swedish_ci", "utf8mb3": "utf8mb3_general_ci", "utf8mb4": modernDefault,
-}
-
 func isDefaultCollation(charset, collation string) bool {
-	return defaultCollations[charset] == collation
+	return schema.DefaultCollation(charset) == collation
 }
 
 func (t *Table) columnLine(c *schema.Column) string {

@@ -1,125 +1,69 @@
 package schema
 
 import (
-	"unicode/utf8"
-
-	"golang.org/x/text/encoding/charmap"
+	"github.com/tidemarkdb/tidemark/schema/charset"
 )
 
 // SupportedCharset tells whether stored bytes of this MySQL character set can be converted.
-func SupportedCharset(name string) bool {
-	switch name {
-	case "utf8mb4", "utf8mb3", "utf8", "ascii", "latin1", "binary":
-		return true
+func SupportedCharset(name string) bool { return name == "binary" || charset.ByName(name) != nil }
+
+// specialDefaults are the default collations that are not <charset>_general_ci.
+var specialDefaults = map[string]string{
+	"latin1": "latin1_swedish_ci", "dec8": "dec8_swedish_ci", "swe7": "swe7_swedish_ci", "hp8": "hp8_english_ci",
+	"big5": "big5_chinese_ci", "gbk": "gbk_chinese_ci", "gb2312": "gb2312_chinese_ci", "gb18030": "gb18030_chinese_ci",
+	"sjis": "sjis_japanese_ci", "ujis": "ujis_japanese_ci", "cp932": "cp932_japanese_ci", "eucjpms": "eucjpms_japanese_ci",
+	"euckr": "euckr_korean_ci", "tis620": "tis620_thai_ci", "latin5": "latin5_turkish_ci", "utf8mb4": "utf8mb4_0900_ai_ci", "binary": "binary",
+}
+
+// DefaultCollation is the collation that a character set named alone stands for, from MySQL 8.0 on.
+func DefaultCollation(charset string) string {
+	if c, ok := specialDefaults[charset]; ok {
+		return c
 	}
-	return false
+	return charset + "_general_ci"
 }
 
 // CharBytes is the most bytes that a character of the character set takes.
-func CharBytes(charset string) int {
-	switch charset {
-	case "utf8mb4":
-		return 4
-	case "utf8mb3", "utf8":
-		return 3
+func CharBytes(name string) int {
+	if c := charset.ByName(name); c != nil {
+		return c.Bytes()
 	}
 	return 1
 }
 
 // ToUTF8 converts stored bytes of a character set to UTF-8. The result may be b itself. ok is false when b has
-// bytes that are not valid in the character set; the result then has U+FFFD in their place.
-func ToUTF8(charset string, b []byte) (out []byte, ok bool) {
-	if isASCII(b) {
+// bytes that are not valid in the character set; the result then has U+FFFD in their place. The bytes of binary stand for
+// ASCII.
+func ToUTF8(name string, b []byte) (out []byte, ok bool) { return textCharset(name).ToUTF8(b) }
+
+// FromUTF8 converts valid UTF-8 to the stored bytes of a character set. ok is false when a character has no form there. For
+// binary it gives the text itself.
+func FromUTF8(name string, b []byte) (out []byte, ok bool) {
+	if name == "binary" {
 		return b, true
 	}
-	switch charset {
-	case "latin1":
-		return fromLatin1(b), true
-	case "utf8mb4", "utf8mb3", "utf8":
-		if utf8.Valid(b) && (charset == "utf8mb4" || !hasSupplementary(b)) {
-			return b, true
-		}
-		return []byte(toValid(b)), false
-	default:
-		return []byte(toValid(b)), false
-	}
+	return textCharset(name).FromUTF8(b)
 }
 
-// FromUTF8 converts valid UTF-8 to the stored bytes of a character set. ok is false when a character has no form there.
-func FromUTF8(charset string, b []byte) (out []byte, ok bool) {
-	if isASCII(b) {
-		return b, true
-	}
-	switch charset {
-	case "latin1":
-		return toLatin1(b)
-	case "ascii":
-		return nil, false
-	default:
-		return b, true
-	}
+// TextExact says whether stored bytes of a character set can be told from the text that ToUTF8 made of them.
+func TextExact(name string, stored, text []byte) bool {
+	return textCharset(name).Reversible(stored, text)
 }
 
-// MySQL's latin1 is Windows-1252 with the five undefined bytes as the C1 controls of the same number, as WHATWG has it.
-func fromLatin1(b []byte) []byte {
-	out := make([]byte, 0, len(b)+len(b)/2)
-	for _, c := range b {
-		out = utf8.AppendRune(out, latin1Rune(c))
+// ShowStored gives stored bytes that are no valid text, or not the only ones of their text, as the server sends them to a client
+// whose character set is utf8mb4: unchanged when no conversion is needed.
+func ShowStored(name string, stored []byte) []byte {
+	switch name {
+	case "", "utf8mb4", "utf8mb3", "utf8", "ascii", "binary":
+		return stored
 	}
-	return out
+	text, _ := ToUTF8(name, stored)
+	return text
 }
 
-func latin1Rune(c byte) rune {
-	if r := charmap.Windows1252.DecodeByte(c); r != utf8.RuneError {
-		return r
+func textCharset(name string) *charset.Charset {
+	if c := charset.ByName(name); c != nil {
+		return c
 	}
-	return rune(c)
-}
-
-func latin1Byte(r rune) (byte, bool) {
-	if c, ok := charmap.Windows1252.EncodeRune(r); ok {
-		return c, true
-	}
-	return byte(r), r >= 0x80 && r <= 0x9F && latin1Rune(byte(r)) == r
-}
-
-func toLatin1(b []byte) ([]byte, bool) {
-	out := make([]byte, 0, len(b))
-	for _, r := range string(b) {
-		c, ok := latin1Byte(r)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, c)
-	}
-	return out, true
-}
-
-func isASCII(b []byte) bool {
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// A 4-byte sequence is not valid in utf8mb3.
-func hasSupplementary(b []byte) bool {
-	for _, c := range b {
-		if c >= 0xF0 {
-			return true
-		}
-	}
-	return false
-}
-
-func toValid(b []byte) string {
-	out := make([]byte, 0, len(b)+8)
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		out = utf8.AppendRune(out, r)
-		b = b[n:]
-	}
-	return string(out)
+	return charset.ByName("ascii")
 }

@@ -269,7 +269,7 @@ func appendValue(dst []byte, b *column.Batch, i, c int) []byte {
 	col := &b.Table.Columns[c]
 	if b.Exact != nil && !b.Exact.IsNull(i) {
 		if text, ok := column.FindExact(b.Exact.Value(i), col.ID); ok {
-			return append(dst, text...)
+			return append(dst, schema.ShowStored(col.Charset, text)...)
 		}
 	}
 	if b.Record.Column(c).IsNull(i) {

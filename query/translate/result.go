@@ -39,6 +39,8 @@ type ResultColumn struct {
 	// 0: there is none. A value it has for a row stands for the column's own.
 	Exact    int
 	ColumnID uint32
+	// StoredCharset is the character set of exact values of text, which are stored bytes; "" for other types.
+	StoredCharset string
 }
 
 // result describes a column of the outermost query.
@@ -54,7 +56,7 @@ func (o *outColumn) result() ResultColumn {
 			r.Flags &^= field.NotNull
 		}
 		if o.exact > 0 {
-			r.Exact, r.ColumnID = o.exact-1, c.def.ID
+			r.Exact, r.ColumnID, r.StoredCharset = o.exact-1, c.def.ID, c.def.Charset
 		}
 	} else {
 		r.Field = x.typ.field()

@@ -212,7 +212,7 @@ func (s *statement) resolve(t *typeSpec, collate, charset, collation string) (te
 		return s.columnType(t), "", "", nil
 	}
 	sized := *t
-	s.resize(&sized, bytesPerChar(cs))
+	s.resize(&sized, schema.CharBytes(cs))
 	if !schema.SupportedCharset(cs) && !isASCII(strings.Join(t.elements, "")) {
 		return "", "", "", fmt.Errorf("labels in character set %s can't be read", cs)
 	}

@@ -240,10 +240,12 @@ func CreateStatement(source mysqltest.Login, sourceDatabase, name string, settin
 	return text
 }
 
-// Create materializes a database of a source under the same name and waits until its stream runs.
+// Create materializes a database of a source under the same name, in the way chosen for this run, and waits until its
+// stream runs.
 func (s *Server) Create(source mysqltest.Login, database string, settings ...string) {
 	s.tb.Helper()
-	s.check(s.Exec(CreateStatement(source, database, database, settings...)))
+	way := Chosen()
+	s.check(s.Exec(CreateStatement(way.login(s.tb, source), database, database, way.settings(settings)...)))
 	s.Await(database, "its stream runs", func(st Status) bool { return st.State == "streaming" })
 }
 

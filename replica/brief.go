@@ -9,6 +9,8 @@ type Brief struct {
 	Fault string
 	// AllowsQueryWhenMySQLLost is the setting.
 	AllowsQueryWhenMySQLLost bool
+	// Unreadable says how far the first copy is while nothing can be read; empty: all can.
+	Unreadable string
 }
 
 // Brief gives the databases by name, as they are now.
@@ -24,8 +26,16 @@ func (m *Manager) Brief() []Brief {
 func (d *database) brief() Brief {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	unreadable := ""
+	if d.phase() != complete {
+		unreadable = "it has not begun"
+		if c := d.copyNow(); c != nil {
+			unreadable = c.Text()
+		}
+	}
 	return Brief{
-		Name: d.cfg.Spec.Name, TimeZone: d.cfg.TimeZone, Fault: d.message,
+		Unreadable: unreadable,
+		Name:       d.cfg.Spec.Name, TimeZone: d.cfg.TimeZone, Fault: d.message,
 		AllowsQueryWhenMySQLLost: d.cfg.Spec.Settings.AllowsQueryWhenMySQLLost,
 	}
 }

@@ -4,57 +4,110 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"strings"
 	"time"
 
-	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/replay"
-	"github.com/tidemarkdb/tidemark/schema"
 	"github.com/tidemarkdb/tidemark/snapshot"
 	"github.com/tidemarkdb/tidemark/storage"
 	"github.com/tidemarkdb/tidemark/wire"
 )
 
-// firstCopy takes all tables at one point and makes them readable, with the point, in one commit. After an error nothing
-// of it is left, and it may be tried again.
+// firstCopy reads all tables, or what is left of them when an earlier try broke off, and hands them to the stream. After
+// an error the chunks that are finished stay, and the next try goes on behind them.
 func (d *database) firstCopy(ctx context.Context) error {
 	source, plan, err := compat.Check(ctx, d.wire(), d.wishes())
 	if err != nil {
 		return err
 	}
-	for _, w := range plan.Warnings {
-		d.note(ctx, "warning", w.String())
-	}
-	charset := defaults{plan.Catalog.Charset, plan.Catalog.Collation}
-	c := &copySink{ctx: ctx, d: d, loads: map[string]*storage.Load{}, defaults: charset, byPosition: !plan.GTIDs}
-	defer c.abort()
-	d.setCopy(&CopyProgress{TotalTables: len(plan.Catalog.Tables)})
-	result, err := snapshot.Run(ctx, snapshot.Config{Source: d.wire(), Plan: plan, Readers: d.m.opt.Readers, Logger: d.m.log, Waiting: d.waiting, Progress: d.copied}, c)
+	c := newSink(ctx, d, plan)
+	defer c.close()
+	resume, err := d.resume(ctx, source, c)
 	if err != nil {
 		return err
 	}
-	for _, t := range result.Tables {
-		if t.Changed != "" {
-			return fmt.Errorf("%w: table %s: %s", snapshot.ErrSchemaChanged, t.Name, t.Changed)
+	if resume == nil {
+		for _, w := range plan.Warnings {
+			d.note(ctx, "warning", w.String())
 		}
 	}
-	again, err := d.sourceDefaults(ctx, plan.Database)
+	d.beginProgress(plan, resume, c)
+	result, err := snapshot.Run(ctx, d.snapshotConfig(plan, resume), c)
 	if err != nil {
 		return err
 	}
-	if again != charset {
-		return fmt.Errorf("the database's default character set: %w", snapshot.ErrSchemaChanged)
-	}
-	if c.anchor, err = d.anchor(ctx, result.Point.Position); err != nil {
+	if err := c.finish(result); err != nil {
 		return err
 	}
-	if err := c.finish(); err != nil {
-		return err
-	}
-	d.note(ctx, "copied", fmt.Sprintf("%d rows of %d tables at %s, from MySQL %s; the source was locked for %v", result.Rows, len(result.Tables), result.Point, source.Version, result.LockHeld))
+	d.note(ctx, "copied", copiedText(result, c.taken, source.Version))
 	return nil
+}
+
+func (d *database) snapshotConfig(plan *compat.Plan, resume *snapshot.Resume) snapshot.Config {
+	return snapshot.Config{Source: d.wire(), Plan: plan, Resume: resume, Readers: d.m.opt.Readers, Logger: d.log, Waiting: d.waiting, Slowed: d.slowed, Progress: d.copied}
+}
+
+func copiedText(r *snapshot.Result, taken int64, version string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d rows of %d tables from MySQL %s, lock plan %s", r.Rows+taken, len(r.Tables), version, r.Lock)
+	if taken > 0 {
+		fmt.Fprintf(&b, ", %d of them before a break", taken)
+	}
+	if r.LockHeld > 0 {
+		fmt.Fprintf(&b, "; the source was locked for %v", r.LockHeld)
+	}
+	return b.String()
+}
+
+// resume gives what an earlier try left, nil for nothing. It opens the loads of that try.
+func (d *database) resume(ctx context.Context, source *compat.Source, c *copySink) (*snapshot.Resume, error) {
+	record := d.config().Copy
+	if record == nil || record.Phase != copying {
+		return nil, nil //nolint:nilnil // nothing
+	}
+	s, err := record.start()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.sameServer(source); err != nil {
+		return nil, err
+	}
+	if err := d.knows(ctx, source, s.anchor); err != nil {
+		return nil, err
+	}
+	chunks, err := c.resumeLoads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cut := snapshot.Cut{Point: s.point, Listed: s.listed, Server: s.server, Lock: record.Lock, Tables: c.tables()}
+	return &snapshot.Resume{Cut: cut, Chunks: chunks}, nil
+}
+
+// knows makes sure that the source still has the history that the copy began in.
+func (d *database) knows(ctx context.Context, source *compat.Source, anchor gtid.Identity) error {
+	if anchor.IsZero() {
+		return nil
+	}
+	state := replay.State{Last: anchor}
+	return d.verifyLast(ctx, d.streamConfig(source, state), state)
+}
+
+// sameServer makes sure, until the database is readable, that the positions of the copy are those of this server.
+func (d *database) sameServer(source *compat.Source) error {
+	record := d.config().Copy
+	if record == nil || record.Phase == complete || record.Server == source.UUID.String() {
+		return nil
+	}
+	return &otherServerError{was: record.Server, is: source.UUID.String()}
+}
+
+// otherServerError says that positions of the copy's server mean nothing on the one that answers.
+type otherServerError struct{ was, is string }
+
+func (e *otherServerError) Error() string {
+	return fmt.Sprintf("the source is another server now (server_uuid %s instead of %s)", e.is, e.was)
 }
 
 // waiting shows what the copy waits for, and no longer what it does not.
@@ -86,59 +139,6 @@ func (d *database) sourceDefaults(ctx context.Context, name string) (defaults, e
 	return defaults{r.Text(0, 0), r.Text(0, 1)}, nil
 }
 
-// copySink puts the rows of a copy into loads of the store, which nobody reads until finish.
-type copySink struct {
-	ctx      context.Context //nolint:containedctx // snapshot calls back without one
-	d        *database
-	cut      snapshot.Cut
-	begun    time.Time // when the cut was made
-	defaults defaults
-	// byPosition tells that the source has no GTIDs.
-	byPosition bool
-	anchor     gtid.Identity
-
-	mu    sync.Mutex
-	loads map[string]*storage.Load
-	// failed is what went wrong in an aborted writer.
-	failed error
-	done   bool
-}
-
-// Begin makes the tables, as ones that are being copied, in place of those of a copy that failed.
-func (c *copySink) Begin(cut snapshot.Cut) error {
-	c.cut, c.begun = cut, time.Now()
-	if err := c.d.commit(c.ctx, c.renewTables); err != nil {
-		return err
-	}
-	for _, t := range c.d.m.store.Tables(c.d.id) {
-		load, err := c.d.m.store.NewLoad(t.ID)
-		if err != nil {
-			return err
-		}
-		c.loads[t.Def.Name] = load
-	}
-	return nil
-}
-
-func (c *copySink) renewTables(txn *storage.Txn) error {
-	for _, t := range c.d.m.store.Tables(c.d.id) {
-		if err := txn.DropTable(t.ID); err != nil {
-			return err
-		}
-	}
-	for _, def := range c.cut.Tables {
-		id, err := txn.CreateTable(def)
-		if err != nil {
-			return err
-		}
-		if err := txn.SetState(id, storage.Copying); err != nil {
-			return err
-		}
-	}
-	txn.Log(storage.Event{Kind: "copy", Message: fmt.Sprintf("the copy of %d tables begins at %s", len(c.cut.Tables), c.cut.Point)})
-	return nil
-}
-
 // commit makes one transaction of the store.
 func (d *database) commit(ctx context.Context, do func(*storage.Txn) error) error {
 	txn := d.m.store.Begin(d.id)
@@ -152,102 +152,60 @@ func (d *database) commit(ctx context.Context, do func(*storage.Txn) error) erro
 	return nil
 }
 
-func (c *copySink) Open(t *schema.Table) (snapshot.Writer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	load, ok := c.loads[t.Name]
-	if !ok {
-		return nil, fmt.Errorf("table %s is not part of the copy", t.FullName())
-	}
-	return &copyWriter{sink: c, w: load.NewWriter()}, nil
-}
-
-// copyWriter keeps the rows of a chunk until it is done, so that the load has only whole ones.
-type copyWriter struct {
-	sink  *copySink
-	w     *storage.LoadWriter
-	chunk []*column.Batch
-}
-
-func (w *copyWriter) Add(b *column.Batch) error {
-	w.chunk = append(w.chunk, b)
-	return nil
-}
-
-func (w *copyWriter) Done([]byte) error {
-	for _, b := range w.chunk {
-		if err := w.w.Add(w.sink.ctx, b); err != nil {
-			return err
-		}
-	}
-	w.chunk = nil
-	return nil
-}
-
-func (w *copyWriter) Close() error { return w.w.Close(w.sink.ctx) }
-
-// Abort writes the chunks that were done; finish reports what goes wrong with that.
-func (w *copyWriter) Abort() {
-	w.chunk = nil
-	if err := w.Close(); err != nil {
-		w.sink.mu.Lock()
-		defer w.sink.mu.Unlock()
-		w.sink.failed = err
-	}
-}
-
-// finish makes everything readable in one commit.
-func (c *copySink) finish() error {
-	if c.failed != nil {
-		return c.failed
-	}
-	for _, load := range c.loads {
-		if err := load.Finish(c.ctx); err != nil {
-			return err
-		}
-	}
-	c.d.changes.Lock()
-	defer c.d.changes.Unlock()
-	next := c.d.config()
-	next.ByPosition = c.byPosition
+// commitConfig changes the configuration in the same commit as something else.
+func (d *database) commitConfig(ctx context.Context, edit func(*config), do func(*storage.Txn) error) error {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	next := d.config()
+	edit(&next)
 	encoded, err := next.encode()
 	if err != nil {
 		return err
 	}
-	err = c.d.commit(c.ctx, func(txn *storage.Txn) error {
+	err = d.commit(ctx, func(txn *storage.Txn) error {
 		txn.SetConfig(encoded)
-		return c.swap(txn)
+		return do(txn)
 	})
-	if c.done = err == nil; c.done {
-		c.d.setConfig(&next)
-		c.d.copyDone(c.begun)
+	if err == nil {
+		d.setConfig(&next)
 	}
 	return err
 }
 
-func (c *copySink) swap(txn *storage.Txn) error {
-	for _, t := range c.d.m.store.Tables(c.d.id) {
-		if err := txn.SwapLoad(t.ID, c.loads[t.Def.Name]); err != nil {
-			return err
-		}
-		if err := txn.SetState(t.ID, storage.Live); err != nil {
-			return err
-		}
+// maxRestarts bounds how often a first copy begins anew by itself.
+const maxRestarts = 3
+
+// beginAnew takes back a first copy that can't be completed because the source no longer has the log that it needs.
+// Nothing of it was readable. It is false for any other error.
+func (d *database) beginAnew(ctx context.Context, cause error) (bool, error) {
+	record := d.config().Copy
+	if record == nil || record.Phase != copying && record.Phase != converging || !lostHistory(cause) {
+		return false, nil
 	}
-	txn.SetPoint(encodePoint(&replay.State{Point: c.cut.Point, Last: c.anchor, Charset: c.defaults.charset, Collation: c.defaults.collation}))
-	return nil
+	if record.Restarts >= maxRestarts {
+		return false, fmt.Errorf("the copy began anew %d times already: %w", record.Restarts, cause)
+	}
+	text := fmt.Sprintf("the copy begins anew, since it can't be completed: %v", cause)
+	d.log.Warn("the copy begins anew", "reason", cause, "time", record.Restarts+1, "of at most", maxRestarts)
+	err := d.commitConfig(context.WithoutCancel(ctx), func(c *config) { c.Copy = &copyRecord{Restarts: record.Restarts + 1} }, func(txn *storage.Txn) error {
+		for _, t := range d.m.store.Tables(d.id) {
+			if err := txn.DropTable(t.ID); err != nil {
+				return err
+			}
+		}
+		txn.Log(storage.Event{Kind: "restart", Message: text})
+		return nil
+	})
+	return err == nil, err
 }
 
-// abort removes what a failed copy wrote.
-func (c *copySink) abort() {
-	if c.done {
-		return
-	}
-	var errs []error
-	for _, load := range c.loads {
-		errs = append(errs, load.Abort())
-	}
-	if err := errors.Join(errs...); err != nil {
-		c.d.log.Warn("what a failed copy wrote could not be removed; it will be at the next start", "error", err)
+// copyDone notes that all rows are here; at is when they were the source's, if they stand at one point.
+func (d *database) copyDone(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.message, d.lost, d.pointTime = "", false, at
+	d.state = d.running()
+	if d.state == StateStreaming {
+		d.progress = nil
 	}
 }

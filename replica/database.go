@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/tidemarkdb/tidemark/replay"
-	"github.com/tidemarkdb/tidemark/snapshot"
 	"github.com/tidemarkdb/tidemark/storage"
 	"github.com/tidemarkdb/tidemark/wire"
 )
@@ -21,10 +19,12 @@ import (
 //
 // The states, and what leads from one to the next:
 //
-//	snapshot  --copy complete-->  streaming
-//	snapshot, streaming  --source lost, disk full-->  the same, with a message, until it goes on by itself
-//	snapshot, streaming  --anything that only people can put right-->  error
-//	any  --SYSTEM STOP-->  stopped        stopped, error  --SYSTEM START-->  snapshot or streaming
+//	snapshot  --all rows copied at one point-->  streaming
+//	snapshot  --all rows copied-->  converging  --all tables at one point-->  streaming
+//	snapshot, converging  --the source lost the log behind the copy's beginning-->  snapshot
+//	snapshot, converging, streaming  --source lost, disk full-->  the same, with a message, until it goes on by itself
+//	snapshot, converging, streaming  --anything that only people can put right-->  error
+//	any  --SYSTEM STOP-->  stopped        stopped, error  --SYSTEM START-->  snapshot, converging or streaming
 type database struct {
 	m   *Manager
 	id  storage.DatabaseID
@@ -38,8 +38,8 @@ type database struct {
 	state   State
 	message string // what is wrong, empty when nothing is
 	lost    bool   // the message is one that passes by itself
-	copy    *CopyProgress
-	tables  map[string]snapshot.Progress // of the copy
+	// progress is that of the first copy, until the database is readable.
+	progress *progress
 	// pointTime is when the source committed what is readable here; now, while everything is.
 	pointTime time.Time
 	caughtUp  bool
@@ -86,17 +86,35 @@ func (d *database) start(ctx context.Context) {
 	}
 	ctx, d.cancel = context.WithCancel(ctx)
 	d.done = make(chan struct{})
-	d.state, d.message, d.lost = d.phase(), "", false
+	d.state, d.message, d.lost = d.running(), "", false
 	go d.run(ctx, d.done)
 }
 
-// phase is the state of a running database.
-func (d *database) phase() State {
-	info, err := d.m.store.Database(d.cfg.Spec.Name)
-	if err == nil && info.Point != nil {
+// running is the state of a database that runs; mu is held.
+func (d *database) running() State {
+	switch d.phase() {
+	case complete:
 		return StateStreaming
+	case converging:
+		return StateConverging
 	}
 	return StateSnapshot
+}
+
+// isConverging tells whether the stream has still to bring the tables of the first copy to one point.
+func (d *database) isConverging() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cfg.Copy != nil && d.cfg.Copy.Phase == converging
+}
+
+// phase is that of the first copy; mu is held.
+func (d *database) phase() phase {
+	info, err := d.m.store.Database(d.cfg.Spec.Name)
+	if err != nil {
+		return ""
+	}
+	return phaseOf(d.cfg, info)
 }
 
 // stop ends the goroutine, and waits for it.
@@ -127,7 +145,7 @@ func (d *database) run(ctx context.Context, done chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cancel()
-	d.cancel, d.copy, d.tables, d.caughtUp = nil, nil, nil, false
+	d.cancel, d.progress, d.caughtUp = nil, nil, false
 	if !told { // people have to look at it
 		d.state, d.message, d.lost = StateError, text, false
 	}
@@ -157,9 +175,15 @@ func (d *database) work(ctx context.Context) error {
 			clear(tries)
 			continue
 		}
+		anew, failed := d.beginAnew(ctx, err)
+		if failed != nil {
+			err = failed
+		}
 		v := judge(err)
-		tries[v.kind]++
-		if v.tries != forever && tries[v.kind] > v.tries {
+		if !anew {
+			tries[v.kind]++
+		}
+		if !anew && v.tries != forever && tries[v.kind] > v.tries {
 			return err
 		}
 		d.missing(ctx, v.explain(err), pause)
@@ -183,17 +207,12 @@ func (d *database) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if info.Point != nil {
+	c := d.config()
+	switch phaseOf(&c, info) {
+	case converging, complete:
 		return d.follow(ctx, info)
 	}
 	return d.firstCopy(ctx)
-}
-
-// copyDone notes that the copy is complete; at is when its point was the source's.
-func (d *database) copyDone(at time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.state, d.message, d.lost, d.copy, d.tables, d.pointTime = StateStreaming, "", false, nil, nil, at
 }
 
 // missing shows an error that passes by itself.
@@ -245,37 +264,12 @@ func (d *database) applied(at time.Time, moved, idle bool) {
 	}
 }
 
-func (d *database) setCopy(p *CopyProgress) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.state, d.copy, d.tables = StateSnapshot, p, map[string]snapshot.Progress{}
-}
-
-// copied takes the progress of one table.
-func (d *database) copied(p snapshot.Progress) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.copy == nil {
-		return
-	}
-	d.tables[p.Table] = p
-	now := CopyProgress{TotalTables: d.copy.TotalTables}
-	for t := range maps.Values(d.tables) {
-		now.Rows += uint64(t.Rows)
-		now.TotalRows += uint64(max(t.Rows, t.Estimate))
-		if t.Left == 0 {
-			now.Tables++
-		}
-	}
-	d.copy = &now
-}
-
 // status is what there is to know now.
 func (d *database) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	spec := &d.cfg.Spec
-	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Copy: d.copy, Retention: d.retention, Tables: []TableStatus{}}
+	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Snapshot: d.cfg.Copy.status(), Retention: d.retention, Tables: []TableStatus{}}
 	if d.message != "" {
 		st.Error = new(d.message)
 	}
@@ -283,13 +277,20 @@ func (d *database) status() Status {
 	if err != nil {
 		return st
 	}
-	if point, err := decodePoint(info.Point); err == nil {
+	tables := d.m.store.Tables(d.id)
+	point, err := decodePoint(info.Point)
+	if d.phase() != complete {
+		st.Copy = d.copyNow()
+	} else if err == nil {
 		st.GTIDSet, st.File, st.Position = point.Point.Set.String(), point.Point.Position.File, point.Point.Position.Offset
 		st.RowsApplied = point.Rows
 		st.LagSeconds = d.lag(point)
 	}
-	for _, t := range d.m.store.Tables(d.id) {
+	for _, t := range tables {
 		row := TableStatus{Name: t.Def.Name, State: t.State.String(), Rows: t.Rows}
+		if d.progress != nil && d.progress.tables[t.Def.Name] != nil && t.Window == nil {
+			row.Copy = d.progress.tables[t.Def.Name].status()
+		}
 		switch {
 		case t.State == storage.Quarantined:
 			row.Error = &t.Reason

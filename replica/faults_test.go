@@ -373,7 +373,9 @@ func TestLog(t *testing.T) {
 	f.caughtUp()
 	var kinds []string
 	for _, e := range f.manager.Log(100) {
-		kinds = append(kinds, e.Kind)
+		if e.Kind != "warning" { // what the plan says of the server
+			kinds = append(kinds, e.Kind)
+		}
 	}
 	require.Equal(t, "drop alter create copied copy create", strings.Join(kinds, " "))
 }

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tidemarkdb/tidemark/storage"
 )
@@ -12,10 +13,11 @@ type State string
 
 // The states. A database that has data is readable in every state.
 const (
-	StateSnapshot  State = "snapshot"  // the first copy is under way
-	StateStreaming State = "streaming" // follows the source; it may be lost for the moment, see Status.Error
-	StateStopped   State = "stopped"   // by SYSTEM STOP
-	StateError     State = "error"     // cannot go on by itself
+	StateSnapshot   State = "snapshot"   // the first copy is under way
+	StateConverging State = "converging" // all rows are copied; the stream brings the tables to one point, and nothing is readable before
+	StateStreaming  State = "streaming"  // follows the source; it may be lost for the moment, see Status.Error
+	StateStopped    State = "stopped"    // by SYSTEM STOP
+	StateError      State = "error"      // cannot go on by itself
 )
 
 // Status is what there is to know of a database at one moment. Its JSON form is that of sync status --json.
@@ -35,6 +37,8 @@ type Status struct {
 	Tables []TableStatus `json:"tables"`
 	// Copy is the progress of the first copy; nil when none is under way.
 	Copy *CopyProgress `json:"copy,omitempty"`
+	// Snapshot is how the first copy was made; nil before it has begun, and for one of a version that did not keep it.
+	Snapshot *SnapshotStatus `json:"snapshot"`
 	// Retention is how far the source is from removing binlog that is still needed; nil until it was looked at.
 	Retention *Retention `json:"retention"`
 	// TimeZone is the source's: a name or an offset such as +05:30; empty until it is known. It is the default of sessions.
@@ -51,6 +55,22 @@ type TableStatus struct {
 	Rows  int64  `json:"rows"`
 	// Error is why the table is in quarantine; nil when it is not.
 	Error *string `json:"error"`
+	// Copy is the progress of the table in the first copy; nil when none is under way.
+	Copy *TableCopy `json:"copy,omitempty"`
+}
+
+// TableCopy is how far the copy of one table is.
+type TableCopy struct {
+	Rows uint64 `json:"rows"` // that are here
+	// TotalRows is the source's estimate, which may be off.
+	TotalRows uint64 `json:"total_rows"`
+	// Bytes came over the network, RowsPerSecond too, since the process started.
+	Bytes         uint64   `json:"bytes"`
+	RowsPerSecond float64  `json:"rows_per_second"`
+	LeftSeconds   *float64 `json:"left_seconds"` // at the same pace; nil when it is not known
+	Chunks        int      `json:"chunks"`       // that are durable
+	// RowsTakenOver were copied before the copy broke off, and not read again.
+	RowsTakenOver uint64 `json:"rows_taken_over"`
 }
 
 // CopyProgress is how far a first copy is.
@@ -58,8 +78,39 @@ type CopyProgress struct {
 	Rows uint64 `json:"rows"`
 	// TotalRows is the source's estimate, which may be off.
 	TotalRows   uint64 `json:"total_rows"`
-	Tables      int    `json:"tables"` // copied completely
+	Tables      int    `json:"tables"` // copied completely; while converging, those that stand at the stream's point
 	TotalTables int    `json:"total_tables"`
+	// The following are as for one table.
+	Bytes         uint64   `json:"bytes"`
+	RowsPerSecond float64  `json:"rows_per_second"`
+	LeftSeconds   *float64 `json:"left_seconds"`
+	Chunks        int      `json:"chunks"`
+	RowsTakenOver uint64   `json:"rows_taken_over"`
+	// Resumed tells that the copy broke off and goes on.
+	Resumed bool `json:"resumed"`
+	// Slowed says why the copy spares the source now.
+	Slowed string `json:"slowed,omitempty"`
+	// Converging tells that all rows are here. The stream is at Position, and has to pass Until. The tables in Again turned
+	// out to be worthless, and are copied again beside it.
+	Converging bool     `json:"converging"`
+	Position   string   `json:"position,omitempty"`
+	Until      string   `json:"until,omitempty"`
+	Again      []string `json:"again,omitempty"`
+}
+
+// SnapshotStatus is how a first copy was made.
+type SnapshotStatus struct {
+	Lock string `json:"lock"` // the plan: global, tables or none
+	// Exact tells that all rows were read at Point. Otherwise the stream brought the tables to one point, before anything
+	// was readable. Guarantee says it in words.
+	Exact       bool      `json:"exact"`
+	Guarantee   string    `json:"guarantee"`
+	Point       string    `json:"point"` // from which on the stream is applied
+	Begun       time.Time `json:"begun"`
+	LockSeconds float64   `json:"lock_seconds"` // for how long the source was locked
+	// Breaks counts how often the copy broke off and went on, Restarts how often it began anew.
+	Breaks   int `json:"breaks"`
+	Restarts int `json:"restarts"`
 }
 
 // CreateStatement gives the statement that makes the database, with '...' in place of the password.

@@ -32,6 +32,9 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 	if err != nil {
 		return err
 	}
+	if err := d.sameServer(source); err != nil {
+		return err
+	}
 	state, ids, _, err := loadState(d.m.store, db)
 	if err != nil {
 		return err
@@ -42,14 +45,17 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 	}
 	defer func() { _ = stream.Close() }() // only read from
 	names := &rows{store: d.m.store, db: d.id, ids: ids}
-	r := replay.New(replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), ByPosition: d.byPosition(), Quarantined: d.quarantined},
-		names, state)
+	r := replay.New(d.replayConfig(source), names, state)
 	if err := d.connected(ctx, source); err != nil {
 		return err
 	}
 	d.gate.follow(r, names)
 	defer d.gate.follow(nil, nil)
 	return d.pump(ctx, stream, r)
+}
+
+func (d *database) replayConfig(source *compat.Source) replay.Config {
+	return replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), ByPosition: d.byPosition(), Quarantined: d.quarantined}
 }
 
 // probe asks the server what it is.
@@ -195,6 +201,9 @@ type batcher struct {
 // next takes one batch and begins its commit, beside which the next one is collected and decoded. When the stream has
 // ended, what came before its end is committed first.
 func (b *batcher) next(ctx context.Context) error {
+	if err := b.converge(ctx); err != nil {
+		return err
+	}
 	if b.q.empty() { // nothing to decode meanwhile; an error of the commit shall be known at once
 		if err := b.d.gate.settle(ctx, b.r); err != nil {
 			return err
@@ -224,6 +233,18 @@ func (b *batcher) next(ctx context.Context) error {
 		idle := b.q.empty() && b.begun.Load() == number
 		b.d.applied(at, !before.Equal(s.Point), idle)
 	})
+}
+
+// converge looks whether all tables of the first copy stand at one point by now.
+func (b *batcher) converge(ctx context.Context) error {
+	if !b.d.isConverging() {
+		return nil
+	}
+	if err := b.d.gate.enter(ctx); err != nil {
+		return err
+	}
+	defer b.d.gate.leave()
+	return b.d.becomeReadable(ctx, b.r)
 }
 
 const (
@@ -295,7 +316,7 @@ func (d *database) quarantined(q replay.Quarantine) {
 func (d *database) connected(ctx context.Context, source *compat.Source) error {
 	d.mu.Lock()
 	lost := d.lost
-	d.state, d.message, d.lost = StateStreaming, "", false
+	d.state, d.message, d.lost = d.running(), "", false
 	address, zone := d.cfg.Spec.Source(), d.cfg.TimeZone
 	d.mu.Unlock()
 	if lost {

@@ -75,7 +75,7 @@ func (r *readable) follows() error {
 		return errors.New(*st.Error)
 	case st.State == StateStopped:
 		return fmt.Errorf("database %s is stopped; start it first (SYSTEM START MATERIALIZEDMYSQL)", st.Name)
-	case st.State == StateSnapshot:
+	case st.State == StateSnapshot, st.State == StateConverging:
 		return fmt.Errorf("the first copy of database %s is not complete yet", st.Name)
 	}
 	return nil

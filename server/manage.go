@@ -257,18 +257,21 @@ func CopyProgress(m Manager) func(database string) string {
 			case st.Error != nil:
 				return fmt.Sprintf(" (%s)", *st.Error)
 			case st.Copy != nil:
-				return fmt.Sprintf(" (%d of about %d rows, %d of %d tables)", st.Copy.Rows, st.Copy.TotalRows, st.Copy.Tables, st.Copy.TotalTables)
+				return fmt.Sprintf(" (%s)", st.Copy.Text())
 			}
 		}
 		return ""
 	}
 }
 
-// Readable says why a database must not be read, for [query.Options]: its source is lost, and
-// allows_query_when_mysql_lost is off.
+// Readable says why a database must not be read, for [query.Options]: the tables of its first copy do not stand at one
+// point yet, or its source is lost and allows_query_when_mysql_lost is off.
 func Readable(m Manager) func(database string) error {
 	return func(database string) error {
 		for _, db := range m.Brief() {
+			if db.Name == database && db.Unreadable != "" {
+				return sqlerr.New(sqlerr.NotReadable, "Database '%s' is not readable yet: its first copy is not complete (%s)", database, db.Unreadable)
+			}
 			if db.Name == database && db.Fault != "" && !db.AllowsQueryWhenMySQLLost {
 				return sqlerr.New(sqlerr.NotReadable, "Database '%s' answers no queries while it cannot follow its source "+
 					"(allows_query_when_mysql_lost = 0): %s", database, db.Fault)

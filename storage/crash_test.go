@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -16,14 +17,18 @@ import (
 
 var flagEveryCrash = flag.Bool("every-crash", false, "crash before every write of the scenario, not before a sample of them")
 
-// shown is what a store shows: rows by table name, and the point.
+// shown is what a store shows: rows by table name, shadows as "shadow NAME", the point, and by such a name what it has
+// beside rows: state, window, own point, notes and rows of a bulk load.
 type shown struct {
-	point string
-	rows  map[string]map[int64]row
+	point  string
+	rows   map[string]map[int64]row
+	beside map[string]string
 }
 
+func nothing() shown { return shown{rows: map[string]map[int64]row{}, beside: map[string]string{}} }
+
 func (s shown) with(change func(*shown)) shown {
-	n := shown{s.point, map[string]map[int64]row{}}
+	n := shown{s.point, map[string]map[int64]row{}, maps.Clone(s.beside)}
 	for name, rows := range s.rows {
 		n.rows[name] = maps.Clone(rows)
 	}
@@ -32,19 +37,29 @@ func (s shown) with(change func(*shown)) shown {
 }
 
 func (s shown) equal(o shown) bool {
-	return s.point == o.point && maps.EqualFunc(s.rows, o.rows, func(a, b map[int64]row) bool { return maps.Equal(a, b) })
+	return s.point == o.point && maps.Equal(s.beside, o.beside) &&
+		maps.EqualFunc(s.rows, o.rows, func(a, b map[int64]row) bool { return maps.Equal(a, b) })
 }
 
 func (s shown) String() string {
 	text := "point " + s.point
 	for name, rows := range s.rows {
-		text += fmt.Sprintf(", %s: %d rows", name, len(rows))
+		text += fmt.Sprintf(", %s: %d rows (%s)", name, len(rows), s.beside[name])
+	}
+	return text
+}
+
+// besides is the text for a table in shown.
+func besides(info TableInfo, loaded int64, notes []string) string {
+	text := fmt.Sprintf("%v %s %s", info.State, info.Window, info.Point)
+	if notes != nil {
+		text += fmt.Sprintf(" load %d %v", loaded, notes)
 	}
 	return text
 }
 
 func show(t testing.TB, s *Store) shown {
-	out := shown{rows: map[string]map[int64]row{}}
+	out := nothing()
 	d, err := s.Database("shop")
 	if err != nil {
 		return out
@@ -52,8 +67,34 @@ func show(t testing.TB, s *Store) shown {
 	out.point = string(d.Point)
 	for _, table := range s.Tables(d.ID) {
 		out.rows[table.Def.Name] = headContents(t, s, table.ID)
+		out.beside[table.Def.Name] = showBesides(t, s, table)
+	}
+	for _, table := range s.Shadows(d.ID) {
+		out.rows["shadow "+table.Def.Name] = shadowContents(t, s, table.ID)
+		out.beside["shadow "+table.Def.Name] = showBesides(t, s, table)
 	}
 	return out
+}
+
+func showBesides(t testing.TB, s *Store, info TableInfo) string {
+	l, notes, err := s.ResumeLoad(info.ID)
+	if errors.Is(err, ErrNotFound) {
+		return besides(info, 0, nil)
+	}
+	if errors.Is(err, ErrLoadOpen) { // the scenario's own
+		load := s.head.Load().tables[info.ID].load
+		rows := int64(0)
+		for _, c := range load.checkpoints {
+			notes = append(notes, c.Note)
+			for _, p := range c.Pieces {
+				rows += p.Info.Rows
+			}
+		}
+		return besides(info, rows, notesOf(notes))
+	}
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return besides(info, l.Rows(), notesOf(notes))
 }
 
 // crasher takes, before operations of the file system that change something, a copy of what a power cut at that moment
@@ -143,7 +184,7 @@ func TestCrashAnywhere(t *testing.T) {
 	if *flagEveryCrash {
 		c.every = 1
 	}
-	c.acked = shown{rows: map[string]map[int64]row{}}
+	c.acked = nothing()
 	c.fs.set(c.hook)
 	s := openTest(t, "/data", smallOptions(c.fs))
 	sc := &scenario{c: c, s: s, tables: map[string]TableID{}, defs: map[string]*schema.Table{}}
@@ -201,9 +242,98 @@ func (sc *scenario) run() {
 		sc.upsert(x, next, "a", 0, 100)
 	})
 	sc.maintain()
-	id := sc.db
-	c.step(shown{rows: map[string]map[int64]row{}}, func() error { return s.DropDatabase(ctx, id) })
+	sc.copyBeside("a")
 	sc.maintain()
+	sc.checkpoint(sc.newLoad("b"), "b", 0, 20, "left behind")
+	sc.createShadow("b")
+	id := sc.db
+	c.step(nothing(), func() error { return s.DropDatabase(ctx, id) })
+	sc.maintain()
+}
+
+// copyBeside copies a table anew, in pieces, the first of which a restart cuts off, and puts the copy in its place.
+func (sc *scenario) copyBeside(name string) {
+	t, s := sc.c.t, sc.s
+	sc.createShadow(name)
+	shadow := "shadow " + name
+	l := sc.newLoad(shadow)
+	w := sc.checkpoint(l, shadow, 0, 60, "60")
+	require.NoError(t, w.Add(ctx, rowsOf(t, sc.defs[shadow], sc.some(shadow, 60, 120)))) // a piece that no one names
+	require.NoError(t, l.Close())
+	l, _, err := s.ResumeLoad(sc.tables[shadow])
+	require.NoError(t, err)
+	sc.checkpoint(l, shadow, 60, 90, "90")
+	require.NoError(t, l.Finish(ctx))
+	require.NoError(t, l.Close()) // as if the process had ended before the swap
+	l, _, err = s.ResumeLoad(sc.tables[shadow])
+	require.NoError(t, err)
+	sc.checkpoint(l, shadow, 200, 230, "230")
+	require.NoError(t, l.Finish(ctx))
+	rows := sc.some(shadow, 0, 90)
+	maps.Copy(rows, sc.some(shadow, 200, 230))
+	sc.beside(shadow, func(x *Txn, next *shown) {
+		require.NoError(t, x.SwapLoad(sc.tables[shadow], l))
+		require.NoError(t, x.SetTablePoint(sc.tables[shadow], []byte("P0")))
+		require.NoError(t, x.SetWindow(sc.tables[shadow], []byte("to P1")))
+		next.rows[shadow] = maps.Clone(rows)
+		next.beside[shadow] = besides(TableInfo{State: Copying, Window: []byte("to P1"), Point: []byte("P0")}, 0, nil)
+	})
+	sc.beside(shadow, func(x *Txn, next *shown) {
+		sc.upsert(x, next, shadow, 80, 150)
+		sc.widen(x, next, shadow)
+		sc.remove(x, next, shadow, 0, 30)
+		require.NoError(t, x.SetTablePoint(sc.tables[shadow], []byte("P1")))
+		require.NoError(t, x.SetWindow(sc.tables[shadow], nil))
+		next.beside[shadow] = besides(TableInfo{State: Copying, Point: []byte("P1")}, 0, nil)
+	})
+	sc.txn(func(x *Txn, next *shown) {
+		sc.upsert(x, next, name, 0, 10)
+		require.NoError(t, x.Replace(sc.tables[name], sc.tables[shadow]))
+		sc.tables[name], sc.defs[name] = sc.tables[shadow], sc.defs[shadow]
+		next.rows[name] = next.rows[shadow]
+		delete(next.rows, shadow)
+		delete(next.beside, shadow)
+		next.beside[name] = besides(TableInfo{State: Live}, 0, nil)
+	})
+}
+
+func (sc *scenario) createShadow(name string) {
+	shadow := "shadow " + name
+	sc.txn(func(x *Txn, next *shown) {
+		def := sc.defs[name].Clone()
+		id, err := x.CreateShadow(def)
+		require.NoError(sc.c.t, err)
+		sc.tables[shadow], sc.defs[shadow], next.rows[shadow] = id, def, map[int64]row{}
+		next.beside[shadow] = besides(TableInfo{State: Copying}, 0, nil)
+	})
+}
+
+// beside commits what fill does to a shadow in a transaction of its own.
+func (sc *scenario) beside(shadow string, fill func(*Txn, *shown)) {
+	x := sc.s.BeginShadow(sc.tables[shadow])
+	next := sc.c.acked.with(func(n *shown) { fill(x, n) })
+	sc.c.step(next, func() error { _, err := x.Commit(ctx); return err })
+}
+
+func (sc *scenario) newLoad(name string) *Load {
+	l, err := sc.s.NewLoad(sc.tables[name])
+	require.NoError(sc.c.t, err)
+	return l
+}
+
+// checkpoint adds rows to a load, durably.
+func (sc *scenario) checkpoint(l *Load, name string, from, to int64, note string) *LoadWriter {
+	w := l.NewWriter()
+	loaded := l.Rows() + to - from
+	require.NoError(sc.c.t, w.Add(ctx, rowsOf(sc.c.t, sc.defs[name], sc.some(name, from, to))))
+	notes := append(notesOf(l.Notes()), note)
+	next := sc.c.acked.with(func(n *shown) {
+		info, err := sc.s.TableByID(sc.tables[name])
+		require.NoError(sc.c.t, err)
+		n.beside[name] = besides(info, loaded, notes)
+	})
+	sc.c.step(next, func() error { return w.Checkpoint(ctx, []byte(note)) })
+	return w
 }
 
 // txn commits what fill does to the store and to the rows that are expected.
@@ -236,11 +366,13 @@ func (sc *scenario) create(x *Txn, next *shown, name string) {
 	id, err := x.CreateTable(def)
 	require.NoError(sc.c.t, err)
 	sc.tables[name], sc.defs[name], next.rows[name] = id, def, map[int64]row{}
+	next.beside[name] = besides(TableInfo{State: Live}, 0, nil)
 }
 
 func (sc *scenario) drop(x *Txn, next *shown, name string) {
 	require.NoError(sc.c.t, x.DropTable(sc.tables[name]))
 	delete(next.rows, name)
+	delete(next.beside, name)
 }
 
 func (sc *scenario) truncate(x *Txn, next *shown, name string) {

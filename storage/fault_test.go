@@ -117,8 +117,11 @@ func diskFullAt(t *testing.T, k uint64) (reached bool) {
 	mem := vfs.NewCrashableMem()
 	fs := &faultFS{FS: mem}
 	s := openTest(t, "/data", smallOptions(fs))
-	def := testTable("items")
-	db, ids := createTest(t, s, def)
+	def, copied := testTable("items"), testTable("copied")
+	db, ids := createTest(t, s, def, copied)
+	load, err := s.NewLoad(ids[1])
+	require.NoError(t, err)
+	chunks := 0
 	var writes atomic.Uint64
 	fs.set(func(op, path string) error {
 		if (op == "write" || op == "create" || op == "sync") && writes.Add(1) > k {
@@ -137,6 +140,13 @@ func diskFullAt(t *testing.T, k uint64) (reached bool) {
 			break
 		}
 		acked = next
+		w := load.NewWriter()
+		if err := firstError(w.Add(ctx, rowsOf(t, copied, numbered(i*30, i*30+30+i%2*25, "c"))), w.Checkpoint(ctx, []byte(fmt.Sprint(i)))); err != nil {
+			requireDiskError(t, err)
+			require.NoError(t, w.Abort())
+			break
+		}
+		chunks++
 		if i%5 == 4 {
 			if err := s.Maintain(ctx); err != nil {
 				requireDiskError(t, err)
@@ -145,8 +155,16 @@ func diskFullAt(t *testing.T, k uint64) (reached bool) {
 	}
 	reached = writes.Load() > k
 	requireRows(t, acked, headContents(t, s, ids[0]))
+	if err := load.Finish(ctx); err != nil && reached { // keys of its pieces may overlap
+		var twice *DuplicateKeyError
+		if !errors.As(err, &twice) {
+			requireDiskError(t, err)
+		}
+	}
 	fs.set(nil)
 	if s.Failed() == nil {
+		require.NoError(t, load.Close())
+		require.Equal(t, chunks, resumable(t, s, ids[1]), "k=%d", k)
 		require.NoError(t, upsertRows(t, s, db, ids[0], def, numbered(1000, 1010, "after")), "k=%d", k)
 		maps.Copy(acked, numbered(1000, 1010, "after"))
 		require.NoError(t, s.Maintain(ctx))
@@ -163,8 +181,26 @@ func diskFullAt(t *testing.T, k uint64) (reached bool) {
 	if !maps.Equal(got, acked) {
 		requireRows(t, next, got)
 	}
+	if n := resumable(t, s, ids[1]); n != chunks { // the one in flight may have come through
+		require.Equal(t, chunks+1, n, "k=%d", k)
+	}
 	closeTest(t, s)
 	return reached
+}
+
+// resumable gives the number of chunks that a copy need not read again.
+func resumable(t *testing.T, s *Store, id TableID) int {
+	t.Helper()
+	l, notes, err := s.ResumeLoad(id)
+	if errors.Is(err, ErrNotFound) {
+		return 0
+	}
+	require.NoError(t, err)
+	for i, note := range notes {
+		require.Equal(t, fmt.Sprint(i), string(note))
+	}
+	require.NoError(t, l.Close())
+	return len(notes)
 }
 
 // TestUnknownCommitKeepsItsFiles: when the log's sync fails, the commit may be durable all the same, so the files that it

@@ -29,13 +29,32 @@ type model struct {
 	opt    Options
 	point  int
 	tables map[TableID]*modelTable
+	loads  map[TableID]*Load // open handles of durable loads
 	pins   []modelPin
 	names  int
 }
 
 type modelTable struct {
-	def  *schema.Table
-	rows map[int64]row
+	def    *schema.Table
+	rows   map[int64]row
+	shadow bool
+	window string
+	point  string // of a shadow
+	load   *modelLoad
+}
+
+func (t *modelTable) clone() *modelTable {
+	c := *t
+	c.rows = maps.Clone(t.rows)
+	return &c
+}
+
+func cloneTables(tables map[TableID]*modelTable) map[TableID]*modelTable {
+	c := map[TableID]*modelTable{}
+	for id, t := range tables {
+		c[id] = t.clone()
+	}
+	return c
 }
 
 type modelPin struct {
@@ -46,7 +65,9 @@ type modelPin struct {
 func (m *model) copyRows() map[TableID]map[int64]row {
 	c := map[TableID]map[int64]row{}
 	for id, t := range m.tables {
-		c[id] = maps.Clone(t.rows)
+		if !t.shadow {
+			c[id] = maps.Clone(t.rows)
+		}
 	}
 	return c
 }
@@ -64,7 +85,7 @@ func TestRandomOperations(t *testing.T) {
 }
 
 func randomOperations(t *testing.T, seed uint64) {
-	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), tables: map[TableID]*modelTable{}, opt: smallOptions(&faultFS{FS: vfs.NewMem()})}
+	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), tables: map[TableID]*modelTable{}, loads: map[TableID]*Load{}, opt: smallOptions(&faultFS{FS: vfs.NewMem()})}
 	m.opt.NoMaintenance = m.rng.IntN(2) == 0
 	m.s = openTest(t, "/data", m.opt)
 	var err error
@@ -82,9 +103,13 @@ func randomOperations(t *testing.T, seed uint64) {
 }
 
 func (m *model) step() {
-	switch k := m.rng.IntN(40); {
+	switch k := m.rng.IntN(46); {
 	case k < 30:
 		m.transaction()
+	case k >= 43:
+		m.besideTransaction()
+	case k >= 40:
+		m.durableLoad()
 	case k < 32:
 		m.load()
 	case k < 34:
@@ -99,6 +124,7 @@ func (m *model) step() {
 		m.releasePins()
 		m.check()
 		requireSound(m.t, m.s)
+		m.letLoadsGo()
 		require.NoError(m.t, m.s.Close())
 		m.opt.NoMaintenance = m.rng.IntN(2) == 0
 		m.s = openTest(m.t, "/data", m.opt)
@@ -110,15 +136,28 @@ func (m *model) step() {
 }
 
 func (m *model) check() {
+	named := 0
 	for id, t := range m.tables {
+		info, err := m.s.TableByID(id)
+		require.NoError(m.t, err)
+		require.Equal(m.t, []any{t.shadow, t.window, t.point}, []any{info.Shadow, string(info.Window), string(info.Point)})
+		if t.shadow {
+			requireRows(m.t, t.rows, shadowContents(m.t, m.s, id))
+			continue
+		}
+		named++
 		requireRows(m.t, t.rows, headContents(m.t, m.s, id))
+		byName, err := m.s.Table(m.db, t.def.Name)
+		require.NoError(m.t, err)
+		require.Equal(m.t, id, byName.ID)
 	}
 	d, err := m.s.Database("shop")
 	require.NoError(m.t, err)
 	if m.point > 0 {
 		require.Equal(m.t, fmt.Sprint(m.point), string(d.Point))
 	}
-	require.Len(m.t, m.s.Tables(m.db), len(m.tables))
+	require.Len(m.t, m.s.Tables(m.db), named)
+	require.Len(m.t, m.s.Shadows(m.db), len(m.tables)-named)
 }
 
 func (m *model) pin() {
@@ -164,14 +203,7 @@ func (m *model) someKeys(n int) []int64 {
 // transaction applies random changes to some tables; what it did is taken over by the model when it commits.
 func (m *model) transaction() {
 	x := m.s.Begin(m.db)
-	next := map[TableID]*modelTable{}
-	for id, t := range m.tables {
-		next[id] = &modelTable{t.def, maps.Clone(t.rows)}
-	}
-	before := maps.Clone(next)
-	for id, t := range before {
-		before[id] = &modelTable{t.def, maps.Clone(t.rows)}
-	}
+	next, before := cloneTables(m.tables), m.tables
 	for range 1 + m.rng.IntN(4) {
 		m.operation(x, next, before)
 	}
@@ -185,6 +217,7 @@ func (m *model) transaction() {
 	_, err := x.Commit(ctx)
 	require.NoError(m.t, err)
 	m.tables = next
+	m.loadsGone()
 }
 
 func (m *model) operation(x *Txn, next, before map[TableID]*modelTable) {
@@ -194,12 +227,22 @@ func (m *model) operation(x *Txn, next, before map[TableID]*modelTable) {
 		def := testTable(fmt.Sprint("t", m.names))
 		id, err := x.CreateTable(def)
 		require.NoError(m.t, err)
-		next[id] = &modelTable{def, map[int64]row{}}
+		next[id] = &modelTable{def: def, rows: map[int64]row{}}
 		return
 	}
 	id := ids[m.rng.IntN(len(ids))]
 	t := next[id]
-	switch k := m.rng.IntN(60); {
+	switch k := m.rng.IntN(64); {
+	case k == 63 && len(ids) < 6:
+		def := t.def.Clone()
+		shadow, err := x.CreateShadow(def)
+		require.NoError(m.t, err)
+		next[shadow] = &modelTable{def: def, rows: map[int64]row{}, shadow: true}
+	case k >= 61 && t.shadow:
+		m.replace(x, id, next)
+	case k == 60:
+		t.window = fmt.Sprint("w", m.rng.IntN(9))
+		require.NoError(m.t, x.SetWindow(id, []byte(t.window)))
 	case k == 0:
 		require.NoError(m.t, x.DropTable(id))
 		delete(next, id)
@@ -207,7 +250,7 @@ func (m *model) operation(x *Txn, next, before map[TableID]*modelTable) {
 		require.NoError(m.t, x.Truncate(id))
 		t.rows = map[int64]row{}
 	case k == 2 && len(t.def.Columns) == 3:
-		t.def = widened(t.def)
+		t.def, t.load = widened(t.def), nil
 		require.NoError(m.t, x.Alter(id, t.def))
 		for key, r := range t.rows {
 			r.more = 7
@@ -216,7 +259,7 @@ func (m *model) operation(x *Txn, next, before map[TableID]*modelTable) {
 	case k == 3:
 		require.NoError(m.t, x.Revoke(id))
 		if old := before[id]; old != nil {
-			next[id] = &modelTable{old.def, maps.Clone(old.rows)}
+			next[id] = old.clone()
 		} else {
 			delete(next, id)
 		}
@@ -321,9 +364,11 @@ func (m *model) load() {
 	}
 	x := m.s.Begin(m.db)
 	require.NoError(m.t, x.SwapLoad(id, l))
-	t = &modelTable{t.def, rows}
+	t = t.clone()
+	t.rows, t.load = rows, nil
 	m.change(x, id, t)
 	_, err = x.Commit(ctx)
 	require.NoError(m.t, err)
 	m.tables[id] = t
+	m.loadsGone()
 }

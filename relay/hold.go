@@ -38,6 +38,20 @@ func (h *Hold) Release() {
 	h.r.makeRoom()
 }
 
+// Consumed tells whether p has everything that is spooled.
+func (r *Relay) Consumed(p gtid.Point) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.start != nil && r.isBehind(p)
+}
+
+// Covers tells whether everything behind p is, or will be, in the relay.
+func (r *Relay) Covers(p gtid.Point) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.start != nil && r.reachesBack(p)
+}
+
 // Prune says that everything up to a point is applied and durable elsewhere, and removes the files that nobody needs any
 // more. The newest file stays.
 func (r *Relay) Prune(upTo gtid.Point) error {

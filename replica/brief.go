@@ -35,7 +35,7 @@ func (d *database) brief() Brief {
 	}
 	return Brief{
 		Unreadable: unreadable,
-		Name:       d.cfg.Spec.Name, TimeZone: d.cfg.TimeZone, Fault: d.message,
+		Name:       d.cfg.Spec.Name, TimeZone: d.cfg.TimeZone, Fault: d.fault(),
 		AllowsQueryWhenMySQLLost: d.cfg.Spec.Settings.AllowsQueryWhenMySQLLost,
 	}
 }

@@ -91,7 +91,7 @@ func (d *database) knows(ctx context.Context, source *compat.Source, anchor gtid
 		return nil
 	}
 	state := replay.State{Last: anchor}
-	return d.verifyLast(ctx, d.streamConfig(source, state), state)
+	return d.verifyLast(ctx, d.streamConfig(source, state), anchor)
 }
 
 // sameServer makes sure, until the database is readable, that the positions of the copy are those of this server.

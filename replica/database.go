@@ -36,8 +36,10 @@ type database struct {
 	mu      sync.Mutex
 	cfg     *config
 	state   State
-	message string // what is wrong, empty when nothing is
-	lost    bool   // the message is one that passes by itself
+	message string  // what is wrong, empty when nothing is
+	lost    bool    // the message is one that passes by itself
+	away    string  // why the source is not read at the moment, empty when it is
+	puller  *puller // of the running database; its relay is open
 	// progress is that of the first copy, until the database is readable.
 	progress *progress
 	// pointTime is when the source committed what is readable here; now, while everything is.
@@ -86,7 +88,7 @@ func (d *database) start(ctx context.Context) {
 	}
 	ctx, d.cancel = context.WithCancel(ctx)
 	d.done = make(chan struct{})
-	d.state, d.message, d.lost = d.running(), "", false
+	d.state, d.message, d.lost, d.away = d.running(), "", false, ""
 	go d.run(ctx, d.done)
 }
 
@@ -134,7 +136,7 @@ func (d *database) run(ctx context.Context, done chan struct{}) {
 	var watch sync.WaitGroup
 	watch.Go(func() { d.watchRetention(ctx) })
 	defer watch.Wait()
-	err := d.work(ctx)
+	err := d.pulled(ctx, d.work)
 	told := ctx.Err() != nil
 	text := ""
 	if !told {
@@ -145,10 +147,22 @@ func (d *database) run(ctx context.Context, done chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cancel()
-	d.cancel, d.progress, d.caughtUp = nil, nil, false
+	d.cancel, d.progress, d.caughtUp, d.away = nil, nil, false, ""
 	if !told { // people have to look at it
 		d.state, d.message, d.lost = StateError, text, false
 	}
+}
+
+// pulled runs do beside what fills the relay.
+func (d *database) pulled(ctx context.Context, do func(context.Context) error) error {
+	p, err := newPuller(ctx, d)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.puller = p
+	d.mu.Unlock()
+	return errors.Join(do(ctx), p.close())
 }
 
 // steady is how long a stream must have lasted for earlier errors to be forgotten.
@@ -255,6 +269,7 @@ func (d *database) applied(at time.Time, moved, idle bool) {
 	if moved {
 		d.commits++
 	}
+	idle = idle && d.away == ""
 	d.caughtUp = idle
 	switch {
 	case idle:
@@ -264,14 +279,25 @@ func (d *database) applied(at time.Time, moved, idle bool) {
 	}
 }
 
+// fault is what is wrong, empty when nothing is; mu is held.
+func (d *database) fault() string {
+	if d.message != "" {
+		return d.message
+	}
+	return d.away
+}
+
 // status is what there is to know now.
 func (d *database) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	spec := &d.cfg.Spec
 	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Snapshot: d.cfg.Copy.status(), Retention: d.retention, Tables: []TableStatus{}}
-	if d.message != "" {
-		st.Error = new(d.message)
+	if fault := d.fault(); fault != "" {
+		st.Error = new(fault)
+	}
+	if d.puller != nil {
+		st.Relay = relayStatus(d.puller.relay.Status())
 	}
 	info, err := d.m.store.Database(spec.Name)
 	if err != nil {

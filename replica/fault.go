@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemarkdb/tidemark/binlog"
 	"github.com/tidemarkdb/tidemark/compat"
+	"github.com/tidemarkdb/tidemark/relay"
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/snapshot"
 	"github.com/tidemarkdb/tidemark/storage"
@@ -30,11 +31,14 @@ func judge(err error) verdict {
 	var lock *snapshot.LockError
 	var problems *compat.ProblemsError
 	var stop *replay.StopError
+	var spooled *relay.DamageError
 	var failed *storage.FailedError
 	var damage *storage.DamageError
 	switch {
 	case errors.As(err, &stop):
 		return verdict{kind: "stop", advice: "what it did has to be known before the database can go on: drop the database here and create it anew"}
+	case errors.As(err, &spooled):
+		return verdict{tries: forever, kind: "relay", advice: "it is read from the source again"}
 	case errors.As(err, &problems):
 		return verdict{kind: "source"}
 	case errors.As(err, &refused):

@@ -59,6 +59,9 @@ func NewManager(store *storage.Store, logger *slog.Logger, opt Options) (*Manage
 	}
 	m := &Manager{store: store, log: logger, opt: opt, dbs: map[string]*database{}}
 	m.ctx, m.end = context.WithCancel(context.Background())
+	if err := m.sweepRelays(); err != nil {
+		return nil, err
+	}
 	for _, info := range store.Databases() {
 		cfg, err := decodeConfig(info.Config)
 		if err != nil {
@@ -257,6 +260,9 @@ func (d *database) setConfig(c *config) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cfg = c
+	if d.puller != nil {
+		d.puller.relay.SetMaxBytes(c.Spec.Settings.RelayMaxBytes)
+	}
 }
 
 // Drop takes a database away with all its tables. ErrNotFound when there is none, unless ifExists.
@@ -273,6 +279,9 @@ func (m *Manager) Drop(ctx context.Context, name string, ifExists bool) error {
 	d.stop()
 	if err := m.store.DropDatabase(ctx, d.id); err != nil {
 		return err
+	}
+	if err := m.sweepRelays(); err != nil {
+		d.log.Warn("the spooled binlog could not be removed; it will be at the next start", "error", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

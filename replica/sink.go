@@ -96,13 +96,16 @@ func (c *copySink) Begin(cut snapshot.Cut) error {
 			return err
 		}
 	}
-	return nil
+	return c.d.puller.begin(cut.Point)
 }
 
 // goOn notes that the copy broke off, and that its rows stand at no one point now.
 func (c *copySink) goOn() error {
 	text := fmt.Sprintf("the copy goes on behind %d rows of earlier tries, without a lock, with the stream from %s", c.taken, c.cut.Point)
 	c.d.log.Info("the copy goes on", "rows taken over", c.taken, "point", c.cut.Point.String())
+	if err := c.d.puller.cover(c.cut.Point); err != nil {
+		return err
+	}
 	return c.d.commitConfig(c.ctx, func(cfg *config) {
 		record := *cfg.Copy
 		record.Breaks++

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tidemarkdb/tidemark/compat"
+
+	"github.com/tidemarkdb/tidemark/relay"
 )
 
 // Spec says what a database is a copy of.
@@ -45,6 +47,9 @@ type Settings struct {
 	// MaxWaitTimeWhenMySQLUnavailable is the longest pause between tries to reach a lost source, which is tried for ever
 	// (max_wait_time_when_mysql_unavailable, in ms, 30000).
 	MaxWaitTimeWhenMySQLUnavailable time.Duration
+	// RelayMaxBytes bounds the source's log that is spooled here and not applied yet; beyond it nothing more is read from the
+	// source until some of it is (relay_max_bytes, 16 GiB).
+	RelayMaxBytes int64
 	// AllowsQueryWhenMySQLLost tells whether a database whose source is lost answers queries (allows_query_when_mysql_lost, 1).
 	AllowsQueryWhenMySQLLost bool
 	// TablesList names the tables to copy, empty: all (materialized_mysql_tables_list, separated by commas).
@@ -62,7 +67,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		MaxRowsInBuffer: 65505, MaxBytesInBuffer: 1 << 20, MaxRowsInBuffers: 65505, MaxBytesInBuffers: 1 << 20,
-		MaxFlushDataTime: 200 * time.Millisecond, MaxWaitTimeWhenMySQLUnavailable: 30 * time.Second, AllowsQueryWhenMySQLLost: true,
+		MaxFlushDataTime: 200 * time.Millisecond, MaxWaitTimeWhenMySQLUnavailable: 30 * time.Second, RelayMaxBytes: relay.DefaultMaxBytes, AllowsQueryWhenMySQLLost: true,
 		SnapshotLock: compat.LockAuto,
 	}
 }
@@ -80,6 +85,7 @@ var settings = map[string]setting{
 	"max_bytes_in_buffers":                 number(func(s *Settings) *int64 { return &s.MaxBytesInBuffers }),
 	"max_flush_data_time":                  milliseconds(func(s *Settings) *time.Duration { return &s.MaxFlushDataTime }),
 	"max_wait_time_when_mysql_unavailable": milliseconds(func(s *Settings) *time.Duration { return &s.MaxWaitTimeWhenMySQLUnavailable }),
+	"relay_max_bytes":                      number(func(s *Settings) *int64 { return &s.RelayMaxBytes }),
 	"allows_query_when_mysql_lost":         {setLost, func(s *Settings) string { return bit(s.AllowsQueryWhenMySQLLost) }},
 	"materialized_mysql_tables_list":       {setList, func(s *Settings) string { return strings.Join(s.TablesList, ",") }},
 	"include_tables":                       expression(func(s *Settings) *string { return &s.IncludeTables }),

@@ -55,7 +55,7 @@ func TestStatusJSON(t *testing.T) {
 	b, err := json.Marshal(Status{Name: "shop", Source: "h:3306/app", State: StateStreaming, Tables: []TableStatus{{Name: "t", State: "live", Rows: 1}}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"name":"shop","source":"h:3306/app","state":"streaming","gtid_set":"","file":"","position":0,"lag_seconds":null,
-		"rows_applied":0,"error":null,"snapshot":null,"retention":null,"tables":[{"name":"t","state":"live","rows":1,"error":null}]}`, string(b))
+		"rows_applied":0,"error":null,"snapshot":null,"relay":null,"retention":null,"tables":[{"name":"t","state":"live","rows":1,"error":null}]}`, string(b))
 }
 
 // OPS-13

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemarkdb/tidemark/relay"
 	"github.com/tidemarkdb/tidemark/storage"
 )
 
@@ -39,6 +40,8 @@ type Status struct {
 	Copy *CopyProgress `json:"copy,omitempty"`
 	// Snapshot is how the first copy was made; nil before it has begun, and for one of a version that did not keep it.
 	Snapshot *SnapshotStatus `json:"snapshot"`
+	// Relay is how much of the source's log is spooled here; nil while the database is stopped.
+	Relay *RelayStatus `json:"relay"`
 	// Retention is how far the source is from removing binlog that is still needed; nil until it was looked at.
 	Retention *Retention `json:"retention"`
 	// TimeZone is the source's: a name or an offset such as +05:30; empty until it is known. It is the default of sessions.
@@ -46,6 +49,21 @@ type Status struct {
 	// User and Settings are those of the Spec, for [Status.CreateStatement].
 	User     string   `json:"-"`
 	Settings Settings `json:"-"`
+}
+
+// RelayStatus is how much of the source's log is spooled.
+type RelayStatus struct {
+	Bytes int64 `json:"bytes"`
+	// GTIDSet, File and Position are up to where it is.
+	GTIDSet  string `json:"gtid_set"`
+	File     string `json:"file"`
+	Position uint64 `json:"position"`
+	// Full tells that nothing is read from the source until what is spooled has been applied (relay_max_bytes).
+	Full bool `json:"full"`
+}
+
+func relayStatus(s relay.Status) *RelayStatus {
+	return &RelayStatus{Bytes: s.Bytes, GTIDSet: s.End.Set.String(), File: s.End.Position.File, Position: s.End.Position.Offset, Full: s.Full}
 }
 
 // TableStatus is one table of a database.

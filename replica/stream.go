@@ -11,6 +11,7 @@ import (
 	"github.com/tidemarkdb/tidemark/binlog"
 	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/relay"
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/replay/ddl"
 	"github.com/tidemarkdb/tidemark/storage"
@@ -26,32 +27,42 @@ const (
 	maxBatchCount = 1 << 16
 )
 
-// follow reads the source's binlog from the committed point on until an error.
+// follow applies the source's binlog, as it is spooled, from the committed point on until an error.
 func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
-	source, err := d.probe(ctx)
+	source, err := d.known(ctx)
 	if err != nil {
-		return err
-	}
-	if err := d.sameServer(source); err != nil {
 		return err
 	}
 	state, ids, _, err := loadState(d.m.store, db)
 	if err != nil {
 		return err
 	}
-	stream, err := d.openStream(ctx, d.streamConfig(source, state), state)
+	if err := d.puller.cover(state.Point); err != nil {
+		return err
+	}
+	reader, err := d.puller.relay.Read(state.Point, relay.ReadConfig{Follow: d.follows(source)})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close() }() // only read from
+	defer func() { _ = reader.Close() }() // only read from
 	names := &rows{store: d.m.store, db: d.id, ids: ids}
 	r := replay.New(d.replayConfig(source), names, state)
-	if err := d.connected(ctx, source); err != nil {
-		return err
-	}
 	d.gate.follow(r, names)
 	defer d.gate.follow(nil, nil)
-	return d.pump(ctx, stream, r)
+	return d.reread(d.pump(ctx, reader, r), r.State().Point)
+}
+
+// reread decides about a relay that can't be read on from where it was.
+func (d *database) reread(err error, at gtid.Point) error {
+	var damage *relay.DamageError
+	var gone *relay.GoneError
+	switch {
+	case errors.As(err, &damage):
+		return errors.Join(err, d.puller.renew(at, damage))
+	case errors.As(err, &gone):
+		return errors.Join(errRestart, err)
+	}
+	return err
 }
 
 func (d *database) replayConfig(source *compat.Source) replay.Config {
@@ -114,14 +125,6 @@ func (d *database) streamConfig(source *compat.Source, state replay.State) binlo
 	return cfg
 }
 
-// openStream makes sure that the source still has what was read from it, and opens the stream behind it.
-func (d *database) openStream(ctx context.Context, cfg binlog.Config, state replay.State) (*binlog.Stream, error) {
-	if err := d.verifyLast(ctx, cfg, state); err != nil {
-		return nil, err
-	}
-	return binlog.Open(ctx, cfg)
-}
-
 // follows tells the rows of wanted tables from others.
 func (d *database) follows(source *compat.Source) func(database, table string) bool {
 	name, fold := d.spec().SourceDatabase, source.LowerCaseTableNames > 0
@@ -141,8 +144,8 @@ func (d *database) follows(source *compat.Source) func(database, table string) b
 
 // verifyLast makes sure that the source still has what was read from it. A last transaction that was purged proves
 // nothing either way; what comes behind it is checked when the stream is opened.
-func (d *database) verifyLast(ctx context.Context, cfg binlog.Config, state replay.State) error {
-	err := binlog.VerifyLast(ctx, cfg, state.Last)
+func (d *database) verifyLast(ctx context.Context, cfg binlog.Config, last gtid.Identity) error {
+	err := binlog.VerifyLast(ctx, cfg, last)
 	if binlog.ClassOf(err) == binlog.UnknownIdentity {
 		d.log.Warn("the last transaction that was read can't be compared with the source", "reason", err)
 		return nil
@@ -150,14 +153,14 @@ func (d *database) verifyLast(ctx context.Context, cfg binlog.Config, state repl
 	return err
 }
 
-// pump carries transactions from the stream to commits. The stream is read beside them.
-func (d *database) pump(ctx context.Context, stream *binlog.Stream, r *replay.Replayer) error {
+// pump carries transactions from the relay to commits. The relay is read beside them.
+func (d *database) pump(ctx context.Context, reader *relay.Reader, r *replay.Replayer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	q := newQueue(queueBytes)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		q.close(read(ctx, stream, q))
+		q.close(d.puller.read(ctx, reader, q))
 	}()
 	defer func() {
 		cancel()
@@ -172,15 +175,32 @@ func (d *database) pump(ctx context.Context, stream *binlog.Stream, r *replay.Re
 	}
 }
 
-// read fills the queue until the stream ends.
-func read(ctx context.Context, stream *binlog.Stream, q *queue) error {
-	for {
-		tx, err := stream.Next(ctx)
-		if err != nil {
-			return err
+// read fills the queue until the relay can't be read on, or until it has been read to its end and nothing more will be
+// pulled. Whatever a source that was rewound had is not applied any more.
+func (p *puller) read(ctx context.Context, reader *relay.Reader, q *queue) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	failure := p.failure()
+	go func() {
+		select {
+		case <-failure:
+			stop() // the reader gives what there is, and does not wait for more
+		case <-reading.Done():
 		}
-		if !q.push(ctx, tx) {
+	}()
+	for {
+		tx, err := reader.Next(reading)
+		cause := p.cause()
+		switch {
+		case tx != nil && binlog.ClassOf(cause) == binlog.Rewound:
+			return errors.Join(cause, tx.Release())
+		case err == nil && q.push(ctx, tx):
+		case err == nil:
 			return errors.Join(context.Cause(ctx), tx.Release())
+		case ctx.Err() == nil && binlog.ClassOf(err) == binlog.Cancelled && cause != nil:
+			return cause
+		default:
+			return err
 		}
 	}
 }
@@ -230,8 +250,9 @@ func (b *batcher) next(ctx context.Context) error {
 	start, before, at := time.Now(), b.r.State().Point, pointTime(txs[len(txs)-1])
 	return b.r.Start(ctx, txs, func(s replay.State) {
 		b.took.Store(int64(time.Since(start)))
-		idle := b.q.empty() && b.begun.Load() == number
+		idle := b.q.empty() && b.begun.Load() == number && b.d.puller.relay.Consumed(s.Point)
 		b.d.applied(at, !before.Equal(s.Point), idle)
+		b.d.prune(s.Point)
 	})
 }
 
@@ -310,21 +331,4 @@ func pointTime(tx *binlog.Transaction) time.Time {
 
 func (d *database) quarantined(q replay.Quarantine) {
 	d.log.Error("a table was put into quarantine", "table", q.Table, "reason", q.Reason)
-}
-
-// connected notes that the source is there, and what it is now.
-func (d *database) connected(ctx context.Context, source *compat.Source) error {
-	d.mu.Lock()
-	lost := d.lost
-	d.state, d.message, d.lost = d.running(), "", false
-	address, zone := d.cfg.Spec.Source(), d.cfg.TimeZone
-	d.mu.Unlock()
-	if lost {
-		d.note(ctx, "reconnected", fmt.Sprintf("the source %s answers again", address))
-	}
-	d.log.Info("following the binlog", "source", address, "version", source.Version)
-	if zone == zoneOf(source) {
-		return nil
-	}
-	return d.update(ctx, func(c *config) error { c.TimeZone = zoneOf(source); return nil })
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/tidemarkdb/tidemark/query/field"
 	"github.com/tidemarkdb/tidemark/query/result"
@@ -203,101 +202,4 @@ func (r *streamedRows) Next() (result.Cells, error) {
 func (r *streamedRows) Close() {
 	r.stop()
 	<-r.over
-}
-
-// The tables of the database system.
-
-const timeForm = "2006-01-02 15:04:05"
-
-// SystemTables gives the tables of the database named system, for [query.Options].
-func SystemTables(m Manager) map[string]func() *result.Table {
-	return map[string]func() *result.Table{
-		"materialized_mysql":        func() *result.Table { return databasesTable(m) },
-		"materialized_mysql_tables": func() *result.Table { return tablesTable(m) },
-		"materialized_mysql_log":    func() *result.Table { return logTable(m) },
-	}
-}
-
-func databasesTable(m Manager) *result.Table {
-	t := result.NewTable(result.Object("name"), result.Text("source"), result.Name("state"), result.LongText("gtid_set"), result.Text("file"),
-		result.Uint("position"), result.Double("lag_seconds"), result.Uint("rows_applied"), result.LongText("error"),
-		result.Uint("copied_rows"), result.Uint("copy_rows"), result.Uint("copied_tables"), result.Uint("copy_tables"),
-		result.Text("binlog_keeps"), result.Double("binlog_keep_hours"), result.Double("binlog_hours_left"), result.Uint("binlog_older_files"), result.Uint("binlog_bytes_ahead"), result.LongText("binlog_warning"))
-	for _, st := range m.Status() {
-		row := []any{st.Name, st.Source, string(st.State), st.GTIDSet, st.File, st.Position, st.LagSeconds, st.RowsApplied, st.Error}
-		if c := st.Copy; c != nil {
-			row = append(row, c.Rows, c.TotalRows, c.Tables, c.TotalTables)
-		} else {
-			row = append(row, nil, nil, nil, nil)
-		}
-		if r := st.Retention; r != nil {
-			row = append(row, r.Setting, r.Hours, r.HoursLeft, orNil(r.OlderFiles), r.BytesAhead, r.Warning)
-		} else {
-			row = append(row, nil, nil, nil, nil, nil, nil)
-		}
-		t.Add(row...)
-	}
-	return t
-}
-
-// orNil gives what a pointer points to, as a table takes it.
-func orNil(n *int) any {
-	if n == nil {
-		return nil
-	}
-	return *n
-}
-
-// CopyProgress describes how far the first copy of a database is, for [query.Options].
-func CopyProgress(m Manager) func(database string) string {
-	return func(database string) string {
-		for _, st := range m.Status() {
-			switch {
-			case st.Name != database:
-			case st.Error != nil:
-				return fmt.Sprintf(" (%s)", *st.Error)
-			case st.Copy != nil:
-				return fmt.Sprintf(" (%s)", st.Copy.Text())
-			}
-		}
-		return ""
-	}
-}
-
-// Readable says why a database must not be read, for [query.Options]: the tables of its first copy do not stand at one
-// point yet, or its source is lost and allows_query_when_mysql_lost is off.
-func Readable(m Manager) func(database string) error {
-	return func(database string) error {
-		for _, db := range m.Brief() {
-			if db.Name == database && db.Unreadable != "" {
-				return sqlerr.New(sqlerr.NotReadable, "Database '%s' is not readable yet: its first copy is not complete (%s)", database, db.Unreadable)
-			}
-			if db.Name == database && db.Fault != "" && !db.AllowsQueryWhenMySQLLost {
-				return sqlerr.New(sqlerr.NotReadable, "Database '%s' answers no queries while it cannot follow its source "+
-					"(allows_query_when_mysql_lost = 0): %s", database, db.Fault)
-			}
-		}
-		return nil
-	}
-}
-
-func tablesTable(m Manager) *result.Table {
-	t := result.NewTable(result.Object("database"), result.Object("name"), result.Name("state"), result.Uint("rows"), result.LongText("error"))
-	for _, st := range m.Status() {
-		for _, x := range st.Tables {
-			t.Add(st.Name, x.Name, string(x.State), x.Rows, x.Error)
-		}
-	}
-	return t
-}
-
-// maxLog bounds the rows of system.materialized_mysql_log.
-const maxLog = 10_000
-
-func logTable(m Manager) *result.Table {
-	t := result.NewTable(result.DateTime("time"), result.Object("database"), result.Object("table"), result.Name("kind"), result.LongText("message"))
-	for _, e := range m.Log(maxLog) {
-		t.Add(e.Time.In(time.UTC).Format(timeForm), e.Database, e.Table, e.Kind, e.Message)
-	}
-	return t
 }

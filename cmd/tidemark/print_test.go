@@ -32,6 +32,27 @@ zoo: the source does not answer; it is tried again
 `, b.String())
 }
 
+// A copy that is under way shows a bar a table, what was taken over, and how far the convergence is. SNAP-11
+func TestPrintCopy(t *testing.T) {
+	left := 90.0
+	st := replica.Status{Name: "shop", State: replica.StateSnapshot, Copy: &replica.CopyProgress{
+		Rows: 50, TotalRows: 200, TotalTables: 2, RowsPerSecond: 1234.5, LeftSeconds: &left, Resumed: true, RowsTakenOver: 40, Slowed: "63 threads run",
+	}, Tables: []replica.TableStatus{
+		{Name: "orders", State: "copying", Copy: &replica.TableCopy{Rows: 50, TotalRows: 100, RowsPerSecond: 10}}, {Name: "late", State: "copying"},
+	}}
+	var b bytes.Buffer
+	require.NoError(t, printStatus(&b, []replica.Status{st}, true))
+	require.Contains(t, b.String(), `
+shop: 50 of about 200 rows (25 %), 0 of 2 tables, 1234 rows/s, 1m30s left; resumed behind 40 rows; slower for the source: 63 threads run
+
+TABLE   STATE    ROWS  COPY
+orders  copying  50    [############............] 50%, 10 rows/s
+late    copying  0     
+`)
+	st.State, st.Copy = replica.StateConverging, &replica.CopyProgress{Converging: true, Tables: 1, TotalTables: 2, Position: "b.1:4", Until: "b.1:9", Again: []string{"late"}}
+	require.Equal(t, "shop: all rows are here; the stream is at b.1:4 and has to pass b.1:9; 1 of 2 tables stand at its point, and 1 have to be copied again", copyText(&st))
+}
+
 // Without a terminal the progress is a line now and then, and never claims to be complete.
 func TestProgressWithoutTerminal(t *testing.T) {
 	var b bytes.Buffer

@@ -53,20 +53,46 @@ func copyText(st *replica.Status) string {
 		return fmt.Sprintf("%s: %s", st.Name, *st.Error)
 	}
 	c := st.Copy
+	if c.Converging {
+		return st.Name + ": " + c.Text()
+	}
 	if c.TotalRows == 0 {
 		return st.Name + ": the copy begins"
 	}
-	return fmt.Sprintf("%s: %d of about %d rows (%d %%), %d of %d tables", st.Name, c.Rows, c.TotalRows, percent(c), c.Tables, c.TotalTables)
+	text := fmt.Sprintf("%s: %d of about %d rows (%d %%), %d of %d tables%s", st.Name, c.Rows, c.TotalRows, percent(c), c.Tables, c.TotalTables, pace(c.RowsPerSecond, c.LeftSeconds))
+	if c.Resumed {
+		text += fmt.Sprintf("; resumed behind %d rows", c.RowsTakenOver)
+	}
+	if c.Slowed != "" {
+		text += "; slower for the source: " + c.Slowed
+	}
+	return text
+}
+
+// pace is how fast rows come and how long it will still take, as far as that is known.
+func pace(rowsPerSecond float64, left *float64) string {
+	text := ""
+	if rowsPerSecond > 0 {
+		text = fmt.Sprintf(", %.0f rows/s", rowsPerSecond)
+	}
+	if left != nil && *left > 0 {
+		text += fmt.Sprintf(", %v left", time.Duration(*left*float64(time.Second)).Round(time.Second))
+	}
+	return text
 }
 
 const barWidth = 24
+
+func bar(percent int) string {
+	full := percent * barWidth / 100
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
+}
 
 // line is the bar with the words, cut at the width of the terminal.
 func (p *progress) line(st *replica.Status) string {
 	text := copyText(st)
 	if st.Copy != nil && st.Error == nil {
-		full := percent(st.Copy) * barWidth / 100
-		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + text
+		text = bar(percent(st.Copy)) + " " + text
 	}
 	if f, ok := p.out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && len(text) >= width && width > 0 {

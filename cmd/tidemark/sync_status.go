@@ -94,15 +94,32 @@ func printStatus(out io.Writer, list []replica.Status, withTables bool) error {
 		if _, err := io.WriteString(out, retentionText(list[0].Retention)); err != nil {
 			return err
 		}
-		fmt.Fprintln(w, "\nTABLE\tSTATE\tROWS")
-		for _, t := range list[0].Tables {
-			fmt.Fprintf(w, "%s\t%s\t%d\n", t.Name, t.State, t.Rows)
-		}
+		printTables(w, &list[0])
 		if err := w.Flush(); err != nil {
 			return err
 		}
 	}
 	return printFaults(out, list)
+}
+
+// printTables lists the tables of a database, with a bar for each one that is being copied.
+func printTables(w io.Writer, st *replica.Status) {
+	if st.Copy == nil {
+		fmt.Fprintln(w, "\nTABLE\tSTATE\tROWS")
+	} else {
+		fmt.Fprintf(w, "\n%s\n\nTABLE\tSTATE\tROWS\tCOPY\n", copyText(st))
+	}
+	for _, t := range st.Tables {
+		switch {
+		case st.Copy == nil:
+			fmt.Fprintf(w, "%s\t%s\t%d\n", t.Name, t.State, t.Rows)
+		case t.Copy == nil:
+			fmt.Fprintf(w, "%s\t%s\t%d\t\n", t.Name, t.State, t.Rows)
+		default:
+			c := t.Copy
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s %d%%%s\n", t.Name, t.State, c.Rows, bar(share(c.Rows, c.TotalRows)), share(c.Rows, c.TotalRows), pace(c.RowsPerSecond, c.LeftSeconds))
+		}
+	}
 }
 
 func printFaults(out io.Writer, list []replica.Status) error {
@@ -142,11 +159,14 @@ func stateText(st *replica.Status) string {
 }
 
 // percent is how far a copy is; never 100 before it is complete, since the total is an estimate.
-func percent(c *replica.CopyProgress) int {
-	if c.TotalRows == 0 {
+func percent(c *replica.CopyProgress) int { return min(share(c.Rows, c.TotalRows), 99) }
+
+// share is a part in percent.
+func share(rows, total uint64) int {
+	if total == 0 {
 		return 0
 	}
-	return int(min(c.Rows*100/c.TotalRows, 99))
+	return int(min(rows*100/total, 100))
 }
 
 func lagText(st *replica.Status) string {

@@ -114,7 +114,11 @@ func (t *Txn) Apply(ctx context.Context, id TableID, c *Changes) error {
 	if err := tt.writable(); err != nil {
 		return err
 	}
-	if err := t.apply(ctx, tt, c); err != nil {
+	apply := t.apply
+	if tt.rec.Def.Multiset() {
+		apply = t.applyMultiset
+	}
+	if err := apply(ctx, tt, c); err != nil {
 		return fmt.Errorf("table %s: %w", tt.rec.Def.FullName(), err)
 	}
 	return nil
@@ -145,11 +149,17 @@ func (t *Txn) apply(ctx context.Context, tt *txnTable, c *Changes) error {
 		return err
 	}
 	tt.rows.remove(sets[1])
-	if tt.rows.layer != 0 || tt.rows.keys > t.s.opt.SpillKeys {
-		if err := tt.rows.spill(t.s); err != nil {
-			t.failed = err
-			return err
-		}
+	return t.spillIfMany(tt)
+}
+
+// spillIfMany keeps the memory of a table's staged index entries bounded.
+func (t *Txn) spillIfMany(tt *txnTable) error {
+	if tt.rows.layer == 0 && tt.rows.keys <= t.s.opt.SpillKeys {
+		return nil
+	}
+	if err := tt.rows.spill(t.s); err != nil {
+		t.failed = err
+		return err
 	}
 	return nil
 }
@@ -211,12 +221,8 @@ func (t *Txn) find(ctx context.Context, tt *txnTable, set *keySet) error {
 	if len(set.order) == 0 {
 		return nil
 	}
-	x := tt.index()
-	x.present = set.expectsRows()
-	if tt.rows.layer != 0 {
-		x.layers = append([]LayerID{tt.rows.layer}, x.layers...)
-	}
-	if !tt.fresh || tt.load != nil || tt.rows.layer != 0 {
+	if x := tt.searched(); x != nil {
+		x.present = set.expectsRows()
 		snapshot := t.s.meta.NewSnapshot()
 		err := x.lookup(ctx, snapshot, set.keys, set.order, set.found)
 		if err := firstError(err, snapshot.Close()); err != nil {
@@ -227,8 +233,11 @@ func (t *Txn) find(ctx context.Context, tt *txnTable, set *keySet) error {
 	return nil
 }
 
-// index gives the lookup structure of the table's committed rows, as a copy to be adapted.
-func (tt *txnTable) index() *index {
+// searched gives the lookup structure of the rows that are not in memory only, nil when there can be none.
+func (tt *txnTable) searched() *index {
+	if tt.fresh && tt.load == nil && tt.rows.layer == 0 {
+		return nil
+	}
 	var x *index
 	if tt.fresh {
 		x = newIndex(tt.rec.Generation, new(indexRecord))
@@ -239,6 +248,9 @@ func (tt *txnTable) index() *index {
 		x = tt.committed
 	}
 	adapted := *x
+	if tt.rows.layer != 0 {
+		adapted.layers = append([]LayerID{tt.rows.layer}, x.layers...)
+	}
 	return &adapted
 }
 

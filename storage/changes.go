@@ -20,6 +20,7 @@ type rowChanges struct {
 	staged   []staged
 	overlaid int // entries of staged that overlay has
 	overlay  map[string]found
+	numbered *numberedOverlay // instead of overlay in a table without a key
 	keys     int
 	rows     int
 	// layer, when not zero, has all index entries instead: they were too many for memory.
@@ -133,7 +134,7 @@ func (r *rowChanges) spill(s *Store) error {
 			return err
 		}
 	}
-	r.staged, r.overlay, r.overlaid = nil, nil, 0
+	r.staged, r.overlay, r.numbered, r.overlaid = nil, nil, nil, 0
 	return s.meta.commit(b, false)
 }
 

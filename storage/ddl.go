@@ -112,6 +112,9 @@ func (t *Txn) Alter(id TableID, def *schema.Table) error {
 	if !slices.Equal(keyColumns(def), keyColumns(tt.rec.Def)) {
 		return fmt.Errorf("table %s: the key can't change without a new copy", def.FullName())
 	}
+	if !keepsHashes(tt.rec.Def, def) {
+		return fmt.Errorf("table %s: a column of a table without a key can't go without a new copy", def.FullName())
+	}
 	if !tt.rec.Shadow && def.Name != tt.rec.Def.Name && t.nameTaken(def.Name) {
 		return fmt.Errorf("table %s: %w", def.FullName(), ErrExists)
 	}

@@ -64,15 +64,24 @@ const lookupShard = 2048
 // lookup finds the keys whose numbers are listed in order, which must be ascending by key. out has one entry a key,
 // by its number.
 func (x *index) lookup(ctx context.Context, r pebble.Reader, keys *column.Keys, order []int32, out []found) error {
+	return onShards(order, func(order []int32) error {
+		c := newCursor(r, x)
+		err := c.findAll(ctx, keys, order, out)
+		return firstError(err, c.close())
+	})
+}
+
+// onShards shares the keys listed in order out among the cores, in runs.
+func onShards(order []int32, run func(order []int32) error) error {
 	shards := min(runtime.GOMAXPROCS(0), 1+len(order)/lookupShard)
 	if shards == 1 {
-		return x.lookupRun(ctx, r, keys, order, out)
+		return run(order)
 	}
 	errs := make([]error, shards)
 	var wg sync.WaitGroup
 	for i := range shards {
 		part := order[len(order)*i/shards : len(order)*(i+1)/shards]
-		wg.Go(func() { errs[i] = x.lookupRun(ctx, r, keys, part, out) })
+		wg.Go(func() { errs[i] = run(part) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -81,12 +90,6 @@ func (x *index) lookup(ctx context.Context, r pebble.Reader, keys *column.Keys, 
 		}
 	}
 	return nil
-}
-
-func (x *index) lookupRun(ctx context.Context, r pebble.Reader, keys *column.Keys, order []int32, out []found) error {
-	c := newCursor(r, x)
-	err := c.findAll(ctx, keys, order, out)
-	return firstError(err, c.close())
 }
 
 func (c *cursor) findAll(ctx context.Context, keys *column.Keys, order []int32, out []found) error {
@@ -228,8 +231,17 @@ func (s *seeker) close() error {
 
 // find gives where the key's row is, with remaps resolved.
 func (c *cursor) find(key []byte) (found, error) {
-	loc, err := c.raw(key)
-	if err != nil || loc.Home == 0 {
+	v, err := c.raw(key)
+	if err != nil || len(v) == 0 {
+		return found{}, err
+	}
+	return c.resolve(key, v)
+}
+
+// resolve gives where a key's row is by the key's newest entry.
+func (c *cursor) resolve(key, entry []byte) (found, error) {
+	loc, err := decodeEntry(entry)
+	if err != nil {
 		return found{}, err
 	}
 	layer, retired := c.x.remaps[HomeID(loc.Home)]
@@ -254,28 +266,22 @@ func (c *cursor) find(key []byte) (found, error) {
 	return decodeEntry(v)
 }
 
-// raw gives the newest entry of the key.
-func (c *cursor) raw(key []byte) (found, error) {
+// raw gives the newest entry of the key, nothing when there is none or it says that the key is gone.
+func (c *cursor) raw(key []byte) ([]byte, error) {
 	for i := range c.layers {
 		v, ok, err := c.layers[i].find(c.r, key, true)
 		if err != nil {
-			return found{}, fmt.Errorf("key index: %w", err)
-		}
-		if ok && len(v) == 0 {
-			return found{}, nil
+			return nil, fmt.Errorf("key index: %w", err)
 		}
 		if ok {
-			return decodeEntry(v)
+			return v, nil
 		}
 	}
-	v, ok, err := c.base.find(c.r, key, !c.x.present)
+	v, _, err := c.base.find(c.r, key, !c.x.present)
 	if err != nil {
-		return found{}, fmt.Errorf("key index: %w", err)
+		return nil, fmt.Errorf("key index: %w", err)
 	}
-	if !ok {
-		return found{}, nil
-	}
-	return decodeEntry(v)
+	return v, nil
 }
 
 func decodeEntry(v []byte) (found, error) {

@@ -35,6 +35,12 @@ func (w *LoadWriter) Add(ctx context.Context, b *column.Batch) error {
 		return nil
 	}
 	checkRows(b)
+	if b.Table.Multiset() {
+		var err error
+		if b, err = w.l.s.number(b); err != nil {
+			return fmt.Errorf("table %s: %w", b.Table.FullName(), err)
+		}
+	}
 	w.batches = append(w.batches, b)
 	w.rows += b.Rows()
 	w.bytes += batchBytes(b)

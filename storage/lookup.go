@@ -3,9 +3,11 @@ package storage
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -14,13 +16,18 @@ import (
 )
 
 // Lookup gives the live rows that have one of the keys, in no particular order. It uses the key index, which knows the
-// newest commit only; keys whose rows have changed since are found by reading.
+// newest commit only; keys whose rows have changed since are found by reading. In a table without a key the keys are
+// hashes, and all live rows of each are given.
 func (v *Version) Lookup(ctx context.Context, id TableID, keys column.Keys) (*column.Batch, error) {
 	tv, err := v.table(id)
 	if err != nil {
 		return nil, err
 	}
-	at, missing, err := v.locate(ctx, tv, &keys)
+	locate := v.locate
+	if tv.Def.Multiset() {
+		locate = v.locateHashes
+	}
+	at, missing, err := locate(ctx, tv, &keys)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +70,10 @@ func (v *Version) search(ctx context.Context, tv *TableVersion, keys []string) (
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	name := func(key []byte) string { return string(key) }
+	if tv.Def.Multiset() {
+		name = func(key []byte) string { return string(key[:column.RowHashLen]) }
+	}
 	var rows []*column.Batch
 	pick := func(b *column.Batch, dead uniquekey.Bitset) error {
 		var take []int
@@ -70,7 +81,7 @@ func (v *Version) search(ctx context.Context, tv *TableVersion, keys []string) (
 			if dead.Has(uint32(i)) {
 				continue
 			}
-			if _, wanted := slices.BinarySearch(keys, string(b.Keys.At(i))); wanted {
+			if _, wanted := slices.BinarySearch(keys, name(b.Keys.At(i))); wanted {
 				take = append(take, i)
 			}
 		}
@@ -84,8 +95,11 @@ func (v *Version) search(ctx context.Context, tv *TableVersion, keys []string) (
 	}
 	for i := range tv.Parts {
 		p := &tv.Parts[i]
-		first, _ := slices.BinarySearch(keys, string(p.Info.MinKey))
-		if first == len(keys) || keys[first] > string(p.Info.MaxKey) {
+		if p.Info.Rows == 0 {
+			continue
+		}
+		first, _ := slices.BinarySearch(keys, name(p.Info.MinKey))
+		if first == len(keys) || keys[first] > name(p.Info.MaxKey) {
 			continue
 		}
 		if err := v.s.scanPart(ctx, p, tv.Def, pick); err != nil {
@@ -102,19 +116,11 @@ func (v *Version) locate(ctx context.Context, tv *TableVersion, keys *column.Key
 	if !unique {
 		return nil, nil, errTwice
 	}
-	v.s.commitMu.Lock()
-	now := v.s.head.Load()
-	snapshot := v.s.meta.NewSnapshot()
-	v.s.commitMu.Unlock()
 	where := make([]found, keys.Len())
-	current := now.tables[tv.ID]
-	if current != nil && current.rec.Generation == tv.Generation {
-		err = newIndex(tv.Generation, &current.idx).lookup(ctx, snapshot, keys, order, where)
-	}
-	if err := firstError(err, snapshot.Close()); err != nil {
+	unchanged, err := v.withIndex(tv, func(x *index, r pebble.Reader) error { return x.lookup(ctx, r, keys, order, where) })
+	if err != nil {
 		return nil, nil, err
 	}
-	unchanged := current == v.st.tables[tv.ID]
 	at = map[HomeID][]uint32{}
 	for _, i := range order {
 		loc := where[i]
@@ -129,6 +135,56 @@ func (v *Version) locate(ctx context.Context, tv *TableVersion, keys *column.Key
 		slices.Sort(rows)
 	}
 	return at, missing, nil
+}
+
+// withIndex calls fn with the newest index of the table, unless that is of another generation, and tells whether the table
+// has not changed since the version.
+func (v *Version) withIndex(tv *TableVersion, fn func(*index, pebble.Reader) error) (unchanged bool, err error) {
+	v.s.commitMu.Lock()
+	now := v.s.head.Load()
+	snapshot := v.s.meta.NewSnapshot()
+	v.s.commitMu.Unlock()
+	current := now.tables[tv.ID]
+	if current != nil && current.rec.Generation == tv.Generation {
+		err = fn(newIndex(tv.Generation, &current.idx), snapshot)
+	}
+	return current == v.st.tables[tv.ID], firstError(err, snapshot.Close())
+}
+
+// locateHashes is locate for a table without a key. Once the table has changed, rows of any hash may be gone from the
+// index, so that all are missing.
+func (v *Version) locateHashes(ctx context.Context, tv *TableVersion, hashes *column.Keys) (at map[HomeID][]uint32, missing []string, err error) {
+	order, unique := keyOrder(hashes)
+	if !unique {
+		return nil, nil, errTwice
+	}
+	if err := checkHashes(hashes); err != nil {
+		return nil, nil, err
+	}
+	look := hashLookup{
+		hashes: hashes, out: make([][]numberedRow, hashes.Len()),
+		wanted: func(int32) int { return math.MaxInt }, skip: func([]byte) bool { return false },
+	}
+	unchanged, err := v.withIndex(tv, func(x *index, r pebble.Reader) error { return x.lookupHashes(ctx, r, &look, order) })
+	if err != nil {
+		return nil, nil, err
+	}
+	if !unchanged {
+		for _, i := range order {
+			missing = append(missing, string(hashes.At(int(i))))
+		}
+		return nil, missing, nil
+	}
+	at = map[HomeID][]uint32{}
+	for _, rows := range look.out {
+		for _, row := range rows {
+			at[HomeID(row.at.Home)] = append(at[HomeID(row.at.Home)], row.at.Row)
+		}
+	}
+	for _, rows := range at {
+		slices.Sort(rows)
+	}
+	return at, nil, nil
 }
 
 func (tv *TableVersion) alive(loc found) bool {

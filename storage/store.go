@@ -132,11 +132,15 @@ func (s *Store) Dir() string { return s.dir }
 const idBlock = 1 << 16
 
 // nextID gives a number that no identity had before, whatever crashes.
-func (s *Store) nextID() (uint64, error) {
+func (s *Store) nextID() (uint64, error) { return s.nextIDs(1) }
+
+// nextIDs gives the first of n such numbers in a row.
+func (s *Store) nextIDs(n int) (uint64, error) {
 	s.idMu.Lock()
 	defer s.idMu.Unlock()
-	if s.lastID == s.reservedID {
-		reserve := s.reservedID + idBlock
+	last := s.lastID + uint64(n)
+	if last > s.reservedID {
+		reserve := last + idBlock - 1
 		b := s.meta.NewBatch()
 		key := makeKey(kindIDs)
 		value, err := frameJSON(key, idsRecord{Reserved: reserve})
@@ -148,8 +152,9 @@ func (s *Store) nextID() (uint64, error) {
 		}
 		s.reservedID = reserve
 	}
-	s.lastID++
-	return s.lastID, nil
+	first := s.lastID + 1
+	s.lastID = last
+	return first, nil
 }
 
 func (s *Store) tableLock(id TableID) *sync.Mutex {

@@ -8,7 +8,7 @@ import (
 
 // Rule changes the answers to some statements. The first rule that matches counts. Exactly one of Error, Run and Edit is set.
 type Rule struct {
-	// Statement is looked for in the text of statements, prepared ones too.
+	// Statement is looked for in the text of statements, prepared ones too. nil is for requests for the binlog.
 	Statement *regexp.Regexp
 	// Error is answered at once, without asking the server.
 	Error *Error
@@ -16,6 +16,17 @@ type Rule struct {
 	Run func(statement string) string
 	// Edit changes a result of the server; it is not called for errors, and not for prepared statements.
 	Edit func(statement string, r *Rows)
+}
+
+// matches tells whether the rule is about a command.
+func (r *Rule) matches(command byte, statement string) bool {
+	switch command {
+	case comQuery, comPrepare:
+		return r.Statement != nil && r.Statement.MatchString(statement)
+	case comDump, comDumpGTID:
+		return r.Statement == nil
+	}
+	return false
 }
 
 // Error is an error of the server.

@@ -1,7 +1,6 @@
 package clouds
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -21,7 +20,7 @@ type packet struct {
 	payload []byte
 }
 
-func readPacket(r *bufio.Reader) (packet, error) {
+func readPacket(r io.Reader) (packet, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return packet{}, err
@@ -31,13 +30,19 @@ func readPacket(r *bufio.Reader) (packet, error) {
 	return p, err
 }
 
-func (p packet) write(w *bufio.Writer) error {
+func (p packet) write(w io.Writer) error {
 	n := len(p.payload)
 	if _, err := w.Write([]byte{byte(n), byte(n >> 8), byte(n >> 16), p.seq}); err != nil {
 		return err
 	}
 	_, err := w.Write(p.payload)
 	return err
+}
+
+// wantsTLS tells the client's request to go on encrypted: the head of a login, without the login.
+func (p packet) wantsTLS() bool {
+	const clientSSL, size = 0x0800, 32
+	return len(p.payload) == size && binary.LittleEndian.Uint16(p.payload)&clientSSL != 0
 }
 
 // kind is the first byte.
@@ -105,7 +110,7 @@ func text(b []byte) (s *string, rest []byte, err error) {
 
 // Capabilities of the handshake that the proxy hides, so that packets can be read and results have one form.
 const (
-	hiddenLow  = 0x0020 | 0x0800                      // compression, TLS
+	hiddenLow  = 0x0020                               // compression
 	hiddenHigh = 1<<(24-16) | 1<<(26-16) | 1<<(27-16) // no EOF packets, zstd, query attributes
 )
 

@@ -2,6 +2,8 @@ package clouds
 
 import (
 	"bufio"
+	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -10,7 +12,8 @@ import (
 )
 
 // Proxy stands in front of a server and changes some of its answers. Everything else, the binlog too, goes through it as
-// it is. It offers neither TLS nor compression, so that it can read what goes through.
+// it is. It offers no compression and ends TLS on both sides, with a certificate that nobody vouches for, so that it can read
+// what goes through.
 type Proxy struct {
 	mysqltest.Login // the account at the proxy's address
 
@@ -81,6 +84,10 @@ func (p *Proxy) serve(client net.Conn) {
 	defer server.Close()
 	p.keep(server, true)
 	defer p.keep(server, false)
+	plain := client
+	if client, server, err = p.handshake(client, server); err != nil {
+		return
+	}
 	c := &conversation{proxy: p, toClient: bufio.NewWriter(client), toServer: bufio.NewWriter(server)}
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -88,8 +95,32 @@ func (p *Proxy) serve(client net.Conn) {
 		_ = server.Close()
 	})
 	_ = c.fromServer(bufio.NewReaderSize(server, 64<<10))
-	_ = client.Close()
+	_ = plain.Close()
 	both.Wait()
+}
+
+// handshake passes the server's greeting and the client's answer on, and encrypts both ways where the client wants that.
+func (p *Proxy) handshake(client, server net.Conn) (toClient, toServer net.Conn, err error) {
+	hello, err := readPacket(server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if hello, err = greeting(hello, p.version); err != nil {
+		return nil, nil, err
+	}
+	if err := hello.write(client); err != nil {
+		return nil, nil, err
+	}
+	answer, err := readPacket(client)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := answer.write(server); err != nil || !answer.wantsTLS() {
+		return client, server, err
+	}
+	inner := tls.Server(client, &tls.Config{Certificates: []tls.Certificate{certificate()}, MinVersion: tls.VersionTLS12})
+	outer := tls.Client(server, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) //nolint:gosec // a test server's own certificate
+	return inner, outer, errors.Join(inner.Handshake(), outer.Handshake())
 }
 
 // conversation is one connection. Client and server speak in turns: when a command comes, the answer to the one before has
@@ -105,8 +136,10 @@ type conversation struct {
 }
 
 const (
-	comQuery   = 0x03
-	comPrepare = 0x16
+	comQuery    = 0x03
+	comDump     = 0x12
+	comPrepare  = 0x16
+	comDumpGTID = 0x1e
 )
 
 func (c *conversation) fromClient(r *bufio.Reader) error {
@@ -137,13 +170,13 @@ func (c *conversation) fromClient(r *bufio.Reader) error {
 func (c *conversation) command(p packet) (packet, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ready || p.seq != 0 || p.kind() != comQuery && p.kind() != comPrepare || len(p.payload) == maxPacket {
+	if !c.ready || p.seq != 0 || len(p.payload) == 0 || len(p.payload) == maxPacket {
 		return p, nil
 	}
 	statement := string(p.payload[1:])
 	for _, r := range c.proxy.rules {
 		switch {
-		case !r.Statement.MatchString(statement):
+		case !r.matches(p.kind(), statement):
 			continue
 		case r.Error != nil:
 			if err := r.Error.packet().write(c.toClient); err != nil {
@@ -161,18 +194,12 @@ func (c *conversation) command(p packet) (packet, error) {
 }
 
 func (c *conversation) fromServer(r *bufio.Reader) error {
-	first, err := readPacket(r)
-	if err != nil {
-		return err
-	}
-	if first, err = greeting(first, c.proxy.version); err != nil {
-		return err
-	}
-	for p := first; ; {
-		if err := c.pass(p, r.Buffered() == 0); err != nil {
+	for {
+		p, err := readPacket(r)
+		if err != nil {
 			return err
 		}
-		if p, err = readPacket(r); err != nil {
+		if err := c.pass(p, r.Buffered() == 0); err != nil {
 			return err
 		}
 	}

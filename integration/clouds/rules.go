@@ -14,6 +14,9 @@ func statement(pattern string) *regexp.Regexp {
 // Refuse answers statements with an error.
 func Refuse(pattern string, e Error) Rule { return Rule{Statement: statement(pattern), Error: &e} }
 
+// RefuseDump answers requests for the binlog with an error.
+func RefuseDump(e Error) Rule { return Rule{Error: &e} }
+
 // Instead runs another statement.
 func Instead(pattern, other string) Rule {
 	return Rule{Statement: statement(pattern), Run: func(string) string { return other }}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tidemarkdb/tidemark/binlog"
-	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/relay"
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/snapshot"
 	"github.com/tidemarkdb/tidemark/storage"
@@ -116,7 +116,7 @@ func (c *copySink) windows(result *snapshot.Result) (map[string]*replay.Window, 
 
 // lookAhead finds the lower bounds that old statements in the first binlog file give (see replay.Ahead).
 func (c *copySink) lookAhead(windows map[string]*replay.Window) error {
-	source, err := c.d.probe(c.ctx)
+	source, err := c.d.known(c.ctx)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *copySink) lookAhead(windows map[string]*replay.Window) error {
 		state.Tables[def.Name] = replay.Table{Def: def, Live: true}
 	}
 	ahead := replay.NewAhead(c.d.replayConfig(source), state)
-	if err := c.d.readTo(c.ctx, source, state, c.cut.Listed, ahead.Take); err != nil {
+	if err := c.d.readTo(c.ctx, state.Point, c.cut.Listed, ahead.Take); err != nil {
 		return fmt.Errorf("looking for old changes of definitions up to %s: %w", c.cut.Listed, err)
 	}
 	for name, w := range windows {
@@ -136,15 +136,15 @@ func (c *copySink) lookAhead(windows map[string]*replay.Window) error {
 	return nil
 }
 
-// readTo gives the transactions from the state's point to a position to take.
-func (d *database) readTo(ctx context.Context, source *compat.Source, state replay.State, to gtid.Position, take func(*binlog.Transaction) error) error {
-	stream, err := binlog.Open(ctx, d.streamConfig(source, state))
+// readTo gives the transactions from a point to a position to take, without the row events.
+func (d *database) readTo(ctx context.Context, from gtid.Point, to gtid.Position, take func(*binlog.Transaction) error) error {
+	reader, err := d.puller.relay.Read(from, relay.ReadConfig{Follow: func(string, string) bool { return false }})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close() }() // only read from
+	defer func() { _ = reader.Close() }() // only read from
 	for {
-		tx, err := stream.Next(ctx)
+		tx, err := reader.Next(ctx)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,9 @@ func (d *database) firstCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := newSink(ctx, d, plan)
+	run, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c := newSink(run, stop, d, plan)
 	defer c.close()
 	resume, err := d.resume(ctx, source, c)
 	if err != nil {
@@ -34,11 +36,14 @@ func (d *database) firstCopy(ctx context.Context) error {
 		}
 	}
 	d.beginProgress(plan, resume, c)
-	result, err := snapshot.Run(ctx, d.snapshotConfig(plan, resume), c)
-	if err != nil {
-		return err
+	result, err := snapshot.Run(run, d.snapshotConfig(plan, resume), c)
+	if err == nil {
+		err = c.finish(result)
 	}
-	if err := c.finish(result); err != nil {
+	if err != nil && run.Err() != nil {
+		return context.Cause(run)
+	}
+	if err != nil {
 		return err
 	}
 	d.note(ctx, "copied", copiedText(result, c.taken, source.Version))

@@ -110,6 +110,14 @@ func (d *database) isConverging() bool {
 	return d.cfg.Copy != nil && d.cfg.Copy.Phase == converging
 }
 
+// unserved tells whether the rows of the first copy do not stand at one point yet: they may hold what the source had and
+// has lost since.
+func (d *database) unserved() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.phase() != complete
+}
+
 // phase is that of the first copy; mu is held.
 func (d *database) phase() phase {
 	info, err := d.m.store.Database(d.cfg.Spec.Name)

@@ -32,11 +32,14 @@ func judge(err error) verdict {
 	var problems *compat.ProblemsError
 	var stop *replay.StopError
 	var spooled *relay.DamageError
+	var other *otherServerError
 	var failed *storage.FailedError
 	var damage *storage.DamageError
 	switch {
 	case errors.As(err, &stop):
 		return verdict{kind: "stop", advice: "what it did has to be known before the database can go on: drop the database here and create it anew"}
+	case errors.As(err, &other):
+		return verdict{kind: "other", advice: copyAgain}
 	case errors.As(err, &spooled):
 		return verdict{tries: forever, kind: "relay", advice: "it is read from the source again"}
 	case errors.As(err, &problems):

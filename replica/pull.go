@@ -209,7 +209,7 @@ func (p *puller) dropTail(ctx context.Context, cfg binlog.Config, cause error) e
 		if err != nil {
 			return err
 		}
-		if !ok || state.Last.IsZero() || p.relay.Consumed(state.Point) || binlog.VerifyLast(ctx, cfg, state.Last) != nil || lostOf(cause, state.Point.Set) {
+		if !ok || p.d.unserved() || state.Last.IsZero() || p.relay.Consumed(state.Point) || binlog.VerifyLast(ctx, cfg, state.Last) != nil || lostOf(cause, state.Point.Set) {
 			return cause
 		}
 		end := p.relay.End()

@@ -84,16 +84,16 @@ func (d *database) committed() (s replay.State, ok bool, err error) {
 	if err != nil {
 		return s, false, err
 	}
-	if info.Point != nil {
+	c := d.config()
+	switch phaseOf(&c, info) {
+	case converging, complete:
 		s, err = decodePoint(info.Point)
 		return s, err == nil, err
+	case copying:
+		begun, err := c.Copy.start()
+		return replay.State{Point: begun.point, Last: begun.anchor}, err == nil, err
 	}
-	record := d.config().Copy
-	if record == nil || record.Phase == "" {
-		return s, false, nil
-	}
-	begun, err := record.start()
-	return replay.State{Point: begun.point, Last: begun.anchor}, err == nil, err
+	return s, false, nil
 }
 
 // prune lets the relay drop what is committed.

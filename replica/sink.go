@@ -17,6 +17,7 @@ import (
 // copySink puts the rows of a first copy into durable loads of the store, which nobody reads until finish.
 type copySink struct {
 	ctx      context.Context //nolint:containedctx // snapshot calls back without one
+	stop     context.CancelCauseFunc
 	d        *database
 	plan     *compat.Plan
 	defaults defaults
@@ -29,8 +30,9 @@ type copySink struct {
 	loads map[string]*storage.Load // by table
 }
 
-func newSink(ctx context.Context, d *database, plan *compat.Plan) *copySink {
-	return &copySink{ctx: ctx, d: d, plan: plan, defaults: defaults{plan.Catalog.Charset, plan.Catalog.Collation}, loads: map[string]*storage.Load{}}
+// newSink makes a sink; stop ends ctx.
+func newSink(ctx context.Context, stop context.CancelCauseFunc, d *database, plan *compat.Plan) *copySink {
+	return &copySink{ctx: ctx, stop: stop, d: d, plan: plan, defaults: defaults{plan.Catalog.Charset, plan.Catalog.Collation}, loads: map[string]*storage.Load{}}
 }
 
 // tables gives the definitions of the tables as they are copied.
@@ -96,7 +98,23 @@ func (c *copySink) Begin(cut snapshot.Cut) error {
 			return err
 		}
 	}
-	return c.d.puller.begin(cut.Point)
+	if err := c.d.puller.begin(cut.Point); err != nil {
+		return err
+	}
+	c.guard()
+	return nil
+}
+
+// guard ends the copy when the source's log can no longer be spooled: it would be of no use.
+func (c *copySink) guard() {
+	failure := c.d.puller.failure()
+	go func() {
+		select {
+		case <-failure:
+			c.stop(c.d.puller.cause())
+		case <-c.ctx.Done():
+		}
+	}()
 }
 
 // goOn notes that the copy broke off, and that its rows stand at no one point now.
@@ -106,6 +124,7 @@ func (c *copySink) goOn() error {
 	if err := c.d.puller.cover(c.cut.Point); err != nil {
 		return err
 	}
+	c.guard()
 	return c.d.commitConfig(c.ctx, func(cfg *config) {
 		record := *cfg.Copy
 		record.Breaks++

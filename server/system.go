@@ -56,6 +56,7 @@ func of[T, P any](part func(T) *P, value func(*P) any) func(T) any {
 
 func copyOf(st *replica.Status) *replica.CopyProgress       { return st.Copy }
 func snapshotOf(st *replica.Status) *replica.SnapshotStatus { return st.Snapshot }
+func relayOf(st *replica.Status) *replica.RelayStatus       { return st.Relay }
 func retentionOf(st *replica.Status) *replica.Retention     { return st.Retention }
 
 var databaseColumns = []systemColumn[*replica.Status]{
@@ -93,6 +94,12 @@ var databaseColumns = []systemColumn[*replica.Status]{
 	{result.Double("snapshot_lock_seconds"), of(snapshotOf, func(s *replica.SnapshotStatus) any { return s.LockSeconds })},
 	{result.Uint("snapshot_breaks"), of(snapshotOf, func(s *replica.SnapshotStatus) any { return s.Breaks })},
 	{result.Uint("snapshot_restarts"), of(snapshotOf, func(s *replica.SnapshotStatus) any { return s.Restarts })},
+	// how much of the source's log is spooled here
+	{result.Uint("relay_bytes"), of(relayOf, func(r *replica.RelayStatus) any { return r.Bytes })},
+	{result.LongText("relay_gtid_set"), of(relayOf, func(r *replica.RelayStatus) any { return r.GTIDSet })},
+	{result.Text("relay_file"), of(relayOf, func(r *replica.RelayStatus) any { return r.File })},
+	{result.Uint("relay_position"), of(relayOf, func(r *replica.RelayStatus) any { return r.Position })},
+	{result.Uint("relay_full"), of(relayOf, func(r *replica.RelayStatus) any { return flag(r.Full) })},
 	// how long the source keeps what is needed
 	{result.Text("binlog_keeps"), of(retentionOf, func(r *replica.Retention) any { return r.Setting })},
 	{result.Double("binlog_keep_hours"), of(retentionOf, func(r *replica.Retention) any { return r.Hours })},

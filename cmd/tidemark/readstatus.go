@@ -104,14 +104,15 @@ func (m moment) Scan(value any) error {
 // databaseRow is a row of system.materialized_mysql.
 type databaseRow struct {
 	replica.Status
-	copy                     replica.CopyProgress
-	made                     replica.SnapshotStatus
-	kept                     replica.Retention
-	copying, isMade, isKnown bool // whether there are these three
+	copy                             replica.CopyProgress
+	made                             replica.SnapshotStatus
+	spooled                          replica.RelayStatus
+	kept                             replica.Retention
+	copying, isMade, isOpen, isKnown bool // whether there are these four
 }
 
 func (r *databaseRow) columns() columns {
-	c, m, k := &r.copy, &r.made, &r.kept
+	c, m, s, k := &r.copy, &r.made, &r.spooled, &r.kept
 	return columns{
 		{"name", &r.Name}, {"source", &r.Source}, {"state", &r.State}, {"gtid_set", &r.GTIDSet}, {"file", &r.File}, {"position", &r.Position},
 		{"lag_seconds", &r.LagSeconds}, {"rows_applied", &r.RowsApplied}, {"error", &r.Error},
@@ -121,6 +122,7 @@ func (r *databaseRow) columns() columns {
 		{"copy_converging", some(&c.Converging)}, {"copy_position", some(&c.Position)}, {"copy_until", some(&c.Until)}, {"copy_again", nameList{&c.Again}},
 		{"snapshot_lock", first(&m.Lock, &r.isMade)}, {"snapshot_exact", some(&m.Exact)}, {"snapshot_guarantee", some(&m.Guarantee)}, {"snapshot_point", some(&m.Point)},
 		{"snapshot_begun", moment{&m.Begun}}, {"snapshot_lock_seconds", some(&m.LockSeconds)}, {"snapshot_breaks", some(&m.Breaks)}, {"snapshot_restarts", some(&m.Restarts)},
+		{"relay_bytes", first(&s.Bytes, &r.isOpen)}, {"relay_gtid_set", some(&s.GTIDSet)}, {"relay_file", some(&s.File)}, {"relay_position", some(&s.Position)}, {"relay_full", some(&s.Full)},
 		{"binlog_keeps", first(&k.Setting, &r.isKnown)}, {"binlog_keep_hours", &k.Hours}, {"binlog_hours_left", &k.HoursLeft}, {"binlog_older_files", &k.OlderFiles},
 		{"binlog_bytes_ahead", some(&k.BytesAhead)}, {"binlog_warning", &k.Warning},
 	}
@@ -135,6 +137,9 @@ func (r *databaseRow) status() replica.Status {
 	}
 	if r.isMade {
 		st.Snapshot = &r.made
+	}
+	if r.isOpen {
+		st.Relay = &r.spooled
 	}
 	if r.isKnown {
 		r.kept.Forever = r.kept.Setting != "" && r.kept.Hours == nil

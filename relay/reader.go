@@ -107,10 +107,14 @@ func (rd *Reader) Next(ctx context.Context) (*binlog.Transaction, error) {
 // damage says where in the relay something is wrong. An archive is not ours.
 func (rd *Reader) damage(err error) error {
 	var known *DamageError
-	if binlog.ClassOf(err) != binlog.Corrupt || rd.r.archive || rd.log == nil || errors.As(err, &known) {
+	if binlog.ClassOf(err) != binlog.Corrupt || rd.r.archive || rd.file == nil || errors.As(err, &known) {
 		return err
 	}
-	return &DamageError{Path: filepath.Join(rd.r.cfg.Dir, rd.file.name), Offset: rd.log.Offset(), Err: err}
+	d := &DamageError{Path: filepath.Join(rd.r.cfg.Dir, rd.file.name), Err: err}
+	if rd.log != nil {
+		d.Offset = rd.log.Offset()
+	}
+	return d
 }
 
 // read gives the next transaction of the file in hand, or io.EOF when it has none yet.

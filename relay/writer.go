@@ -13,6 +13,13 @@ import (
 // bufferBytes is what a writer collects while more is at hand.
 const bufferBytes = 256 << 10
 
+// output is where a writer writes: an *os.File, but for tests of what a disk may do.
+type output interface {
+	Write(b []byte) (int, error)
+	Truncate(size int64) error
+	Close() error
+}
+
 // writer appends events to the newest file. What it has written counts from the next flush on, up to the end of the
 // last transaction: until then nobody sees it.
 type writer struct {
@@ -20,9 +27,9 @@ type writer struct {
 	source gtid.UUID
 	bySet  bool
 
-	file *file    // nil: the next transaction begins one
-	out  *os.File // of file
-	off  int64    // of file, the buffer included
+	file *file  // nil: the next transaction begins one
+	out  output // of file
+	off  int64  // of file, the buffer included
 	buf  []byte
 	// format is the format description of what comes, place where on the source it stands.
 	format []byte
@@ -31,7 +38,8 @@ type writer struct {
 	end    spooled
 	size   int64
 	inside bool
-	failed bool // a write failed: what is in the file behind what is visible is not known
+	wrap   func(output) output // nil but in tests
+	failed bool                // a write failed: what is in the file behind what is visible is not known
 }
 
 // newWriter goes on behind the last transaction.
@@ -155,6 +163,9 @@ func (w *writer) create(place gtid.Position) error {
 		return local("begin a file", err)
 	}
 	w.file, w.out, w.off, w.size = f, out, 0, 0
+	if w.wrap != nil {
+		w.out = w.wrap(out)
+	}
 	w.buf, w.off = append(w.buf, head...), int64(len(head))
 	if err := w.drain(); err != nil {
 		w.file = nil

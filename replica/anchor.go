@@ -51,9 +51,11 @@ func (d *database) binlogFiles(ctx context.Context) ([]string, error) {
 
 // firstIn gives the identity of the first transaction of a file if it ends in front of the cut.
 func (d *database) firstIn(ctx context.Context, file string, cut gtid.Position) (gtid.Identity, error) {
-	stream, err := binlog.Open(ctx, binlog.Config{Source: d.wire(), ServerID: d.serverID(),
-		Start: gtid.Point{Position: gtid.Position{File: file, Offset: 4}}, SpillDir: d.m.opt.SpillDir, Heartbeat: 200 * time.Millisecond, DeadAfter: 30 * time.Second,
-		Follow: func(string, string) bool { return false }})
+	cfg := d.dump()
+	cfg.Start = gtid.Point{Position: gtid.Position{File: file, Offset: 4}}
+	cfg.Heartbeat = 200 * time.Millisecond
+	cfg.Follow = func(string, string) bool { return false }
+	stream, err := binlog.Open(ctx, cfg)
 	if err != nil {
 		return gtid.Identity{}, fmt.Errorf("looking for the first transaction of %s: %w", file, err)
 	}

@@ -8,11 +8,16 @@ import (
 
 // Check looks at a source as Create does, and changes nothing. What is wrong with the source is in the report; the error is
 // about the Spec, or a source that does not answer.
-func Check(ctx context.Context, spec Spec) (*compat.Report, error) {
+func Check(ctx context.Context, spec Spec) (*compat.Report, error) { return check(ctx, spec, nil) }
+
+// check takes the files that settings name from where file says.
+func check(ctx context.Context, spec Spec, file func(string) (string, error)) (*compat.Report, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	return compat.Examine(ctx, spec.wire(), spec.wishes())
+	cfg := spec.wire(spec.addresses()[0])
+	cfg.File = file
+	return compat.Examine(ctx, cfg, spec.wishes())
 }
 
 // wishes is what is asked of the source.

@@ -26,6 +26,8 @@ type config struct {
 	// ByPosition tells that the database is followed by file and position, because the source had no GTIDs when it was
 	// copied. It stays so: which GTIDs are in the copy is not known, even if the source has some by now.
 	ByPosition bool `json:",omitempty"`
+	// Encrypted tells that a connection to the source was encrypted; see [wire.TLS].
+	Encrypted bool `json:",omitempty"`
 	// TimeZone is the source's own, as it was when we last connected.
 	TimeZone string `json:",omitempty"`
 	// Facts are what applying its log depends on, as it was then; nil before that.

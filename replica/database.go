@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/storage"
-	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // database is one materialized database. While it runs, one goroutine (run) owns everything it does; what others see of
@@ -35,6 +34,7 @@ type database struct {
 	changes sync.Mutex // one change of the configuration at a time; taken before mu
 	mu      sync.Mutex
 	cfg     *config
+	host    int // the number of the address that is the source now
 	state   State
 	message string  // what is wrong, empty when nothing is
 	lost    bool    // the message is one that passes by itself
@@ -67,11 +67,6 @@ func (d *database) byPosition() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.cfg.ByPosition
-}
-
-func (d *database) wire() wire.Config {
-	s := d.spec()
-	return s.wire()
 }
 
 func (d *database) wanted(table string) bool {
@@ -336,8 +331,10 @@ func (d *database) status() Status {
 	return st
 }
 
-// signOfLife is how long silence of an idle source proves nothing: a few times the interval of its heartbeats.
-const signOfLife = 10 * time.Second
+// signOfLife is how long silence of an idle source proves nothing. It is called with mu held.
+func (d *database) signOfLife() time.Duration {
+	return missedHeartbeats * d.cfg.Spec.Settings.Connection.HeartbeatPeriod
+}
 
 // lag is how far the readable point is behind the source. It is nil as long as nothing is known.
 func (d *database) lag(point replay.State) *float64 {
@@ -348,7 +345,7 @@ func (d *database) lag(point replay.State) *float64 {
 	if since.IsZero() {
 		return nil
 	}
-	if d.caughtUp && d.state == StateStreaming && time.Since(since) < signOfLife {
+	if d.caughtUp && d.state == StateStreaming && time.Since(since) < d.signOfLife() {
 		return new(float64(0))
 	}
 	return new(max(0, time.Since(since).Seconds()))

@@ -28,6 +28,9 @@ type Options struct {
 	FirstPause time.Duration
 	// RetentionEvery is how often a source is asked for how long it still keeps what is needed. 0: a minute.
 	RetentionEvery time.Duration
+	// CredentialsDir has the files with passwords, certificates and keys, and the programs that print a password, that settings
+	// may name; empty: they may name none.
+	CredentialsDir string
 }
 
 // Manager runs the materialized databases of a store. Its methods may be called from several goroutines.
@@ -125,7 +128,10 @@ func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error
 		}
 		return err
 	}
-	report, err := Check(ctx, spec)
+	if err := m.opt.checkFiles(&spec.Settings.Connection); err != nil {
+		return err
+	}
+	report, err := check(ctx, spec, m.opt.file)
 	if err != nil {
 		return err
 	}
@@ -133,6 +139,9 @@ func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error
 		return err
 	}
 	source := report.Source
+	if source.ReadOnly { // it is meant to be a replica
+		spec.Settings.Connection.AllowReadOnly = true
+	}
 	spec.SourceDatabase = report.Plan.Database
 	return m.register(ctx, &config{Version: configVersion, Spec: spec, ServerID: m.newServerID(source), TimeZone: zoneOf(source)})
 }
@@ -295,17 +304,23 @@ var fixedSettings = []string{"materialized_mysql_tables_list", "include_tables",
 // ModifySettings changes settings while the database runs; all of them or none.
 func (m *Manager) ModifySettings(ctx context.Context, name string, values map[string]string) error {
 	return m.change(ctx, name, func(d *database) error {
-		return d.update(ctx, func(c *config) error {
+		before := d.spec()
+		err := d.update(ctx, func(c *config) error {
 			var errs []error
 			for name, value := range values {
 				if slices.Contains(fixedSettings, strings.ToLower(name)) {
 					errs = append(errs, fmt.Errorf("setting %s can't be changed after the first copy; drop the database and create it anew", name))
 					continue
 				}
-				errs = append(errs, c.Spec.Settings.Set(name, value))
+				errs = append(errs, c.Spec.modify(name, value))
 			}
-			return errors.Join(errs...)
+			c.Encrypted = c.Encrypted && slices.Equal(before.addresses(), c.Spec.addresses())
+			return errors.Join(append(errs, m.opt.checkFiles(&c.Spec.Settings.Connection), c.Spec.Settings.Connection.validate())...)
 		})
+		if err == nil {
+			d.reconnect(m.ctx, &before)
+		}
+		return err
 	})
 }
 

@@ -298,11 +298,12 @@ func (d *database) known(ctx context.Context) (*compat.Source, error) {
 // learn keeps what the source is now. When it is another version, the stream begins anew with it.
 func (d *database) learn(ctx context.Context, source *compat.Source) error {
 	was, now, zone := d.config(), factsOf(source), zoneOf(source)
+	encrypted := was.Encrypted || source.TLS.Used
 	changed := was.Facts != nil && *was.Facts != *now
-	if was.Facts != nil && !changed && was.TimeZone == zone {
+	if was.Facts != nil && !changed && was.TimeZone == zone && was.Encrypted == encrypted {
 		return nil
 	}
-	err := d.update(ctx, func(c *config) error { c.TimeZone, c.Facts = zone, now; return nil })
+	err := d.update(ctx, func(c *config) error { c.TimeZone, c.Facts, c.Encrypted = zone, now, encrypted; return nil })
 	if err != nil || !changed {
 		return err
 	}

@@ -125,7 +125,7 @@ func (d *database) held() (compat.Held, bool) {
 	if at.IsZero() && state.Last.Committed > 0 {
 		at = time.UnixMicro(int64(state.Last.Committed))
 	}
-	if d.caughtUp && time.Since(at) < signOfLife {
+	if d.caughtUp && time.Since(at) < d.signOfLife() {
 		at = time.Now()
 	}
 	return compat.Held{Point: state.Point, Server: state.Last.Source, GTIDs: !d.cfg.ByPosition, Time: at}, true

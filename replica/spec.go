@@ -13,24 +13,32 @@ import (
 	"time"
 
 	"github.com/tidemarkdb/tidemark/compat"
-
 	"github.com/tidemarkdb/tidemark/relay"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Spec says what a database is a copy of.
 type Spec struct {
 	// Name is the database here; SourceDatabase the one on the source.
-	Name           string
-	Host           string
-	Port           int
+	Name string
+	Host string
+	Port int
+	// Others are further servers of the same history, which are tried in turn when the source is lost.
+	Others         []wire.Address `json:",omitempty"`
 	SourceDatabase string
 	User           string
 	Password       string // in no message, log or SHOW
 	Settings       Settings
 }
 
-// Source names the source for people: host:port/database.
-func (s Spec) Source() string { return fmt.Sprintf("%s:%d/%s", s.Host, s.Port, s.SourceDatabase) }
+// Source names the source for people: host:port/database, or host:port,host:port/database.
+func (s Spec) Source() string {
+	text := fmt.Sprintf("%s:%d", s.Host, s.Port)
+	for _, a := range s.Others {
+		text += "," + a.String()
+	}
+	return text + "/" + s.SourceDatabase
+}
 
 // Settings tune one database. The names in comments are those of SQL.
 type Settings struct {
@@ -61,6 +69,8 @@ type Settings struct {
 	// SnapshotLock is how copies are cut (snapshot_lock, auto): auto takes the strongest lock plan that the source allows;
 	// another that is not allowed there is a refusal.
 	SnapshotLock compat.LockPlan
+	// Connection is how the source is reached.
+	Connection Connection
 }
 
 // DefaultSettings gives the settings of a database for which nothing was said.
@@ -68,7 +78,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		MaxRowsInBuffer: 65505, MaxBytesInBuffer: 1 << 20, MaxRowsInBuffers: 65505, MaxBytesInBuffers: 1 << 20,
 		MaxFlushDataTime: 200 * time.Millisecond, MaxWaitTimeWhenMySQLUnavailable: 30 * time.Second, RelayMaxBytes: relay.DefaultMaxBytes, AllowsQueryWhenMySQLLost: true,
-		SnapshotLock: compat.LockAuto,
+		SnapshotLock: compat.LockAuto, Connection: defaultConnection(),
 	}
 }
 
@@ -86,10 +96,24 @@ var settings = map[string]setting{
 	"max_flush_data_time":                  milliseconds(func(s *Settings) *time.Duration { return &s.MaxFlushDataTime }),
 	"max_wait_time_when_mysql_unavailable": milliseconds(func(s *Settings) *time.Duration { return &s.MaxWaitTimeWhenMySQLUnavailable }),
 	"relay_max_bytes":                      number(func(s *Settings) *int64 { return &s.RelayMaxBytes }),
-	"allows_query_when_mysql_lost":         {setLost, func(s *Settings) string { return bit(s.AllowsQueryWhenMySQLLost) }},
+	"allows_query_when_mysql_lost":         flag(func(s *Settings) *bool { return &s.AllowsQueryWhenMySQLLost }),
 	"materialized_mysql_tables_list":       {setList, func(s *Settings) string { return strings.Join(s.TablesList, ",") }},
 	"include_tables":                       expression(func(s *Settings) *string { return &s.IncludeTables }),
 	"exclude_tables":                       expression(func(s *Settings) *string { return &s.ExcludeTables }),
+	"ssl_mode":                             {setSSLMode, func(s *Settings) string { return s.Connection.SSLMode }},
+	"ssl_ca":                               text(func(s *Settings) *string { return &s.Connection.SSLCA }),
+	"ssl_cert":                             text(func(s *Settings) *string { return &s.Connection.SSLCert }),
+	"ssl_key":                              text(func(s *Settings) *string { return &s.Connection.SSLKey }),
+	"server_public_key_path":               text(func(s *Settings) *string { return &s.Connection.ServerPublicKeyPath }),
+	"get_server_public_key":                flag(func(s *Settings) *bool { return &s.Connection.GetServerPublicKey }),
+	"password_file":                        text(func(s *Settings) *string { return &s.Connection.PasswordFile }),
+	"password_command":                     text(func(s *Settings) *string { return &s.Connection.PasswordCommand }),
+	"socket":                               text(func(s *Settings) *string { return &s.Connection.Socket }),
+	"connect_timeout":                      seconds(func(s *Settings) *time.Duration { return &s.Connection.ConnectTimeout }),
+	"read_timeout":                         seconds(func(s *Settings) *time.Duration { return &s.Connection.ReadTimeout }),
+	"write_timeout":                        seconds(func(s *Settings) *time.Duration { return &s.Connection.WriteTimeout }),
+	"heartbeat_period":                     seconds(func(s *Settings) *time.Duration { return &s.Connection.HeartbeatPeriod }),
+	"allow_read_only":                      flag(func(s *Settings) *bool { return &s.Connection.AllowReadOnly }),
 	"snapshot_lock":                        {setLock, func(s *Settings) string { return string(s.SnapshotLock) }},
 }
 
@@ -181,16 +205,21 @@ func bit(b bool) string {
 	return "0"
 }
 
-func setLost(s *Settings, value string) error {
-	switch strings.ToLower(value) {
-	case "1", "true", "on":
-		s.AllowsQueryWhenMySQLLost = true
-	case "0", "false", "off":
-		s.AllowsQueryWhenMySQLLost = false
-	default:
-		return fmt.Errorf("%q is neither 0 nor 1", value)
+func flag(field func(*Settings) *bool) setting {
+	return setting{
+		set: func(s *Settings, value string) error {
+			switch strings.ToLower(value) {
+			case "1", "true", "on":
+				*field(s) = true
+			case "0", "false", "off":
+				*field(s) = false
+			default:
+				return fmt.Errorf("%q is neither 0 nor 1", value)
+			}
+			return nil
+		},
+		get: func(s *Settings) string { return bit(*field(s)) },
 	}
-	return nil
 }
 
 func setLock(s *Settings, value string) (err error) {
@@ -217,7 +246,7 @@ func (s *Settings) Validate() error {
 			faults = append(faults, fmt.Errorf("setting %s: %w", name, err))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, s.Connection.validate())...)
 }
 
 // Wanted tells whether a table of the source is copied. The settings must be valid.

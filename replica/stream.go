@@ -117,8 +117,8 @@ func systemZone(name string) *time.Location {
 }
 
 func (d *database) streamConfig(source *compat.Source, state replay.State) binlog.Config {
-	cfg := binlog.Config{Source: d.wire(), ServerID: d.serverID(),
-		AutoPosition: !d.byPosition(), Start: state.Point, SpillDir: d.m.opt.SpillDir, Follow: d.follows(source)}
+	cfg := d.dump()
+	cfg.AutoPosition, cfg.Start, cfg.Follow = !d.byPosition(), state.Point, d.follows(source)
 	if cfg.AutoPosition && !state.Last.IsZero() && state.Last.Source != source.UUID {
 		cfg.Start.Position = gtid.Position{} // of another server
 	}

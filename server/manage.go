@@ -92,7 +92,7 @@ func (s *session) createDatabase(ctx context.Context, st *admin.CreateDatabase) 
 // are wrong.
 func SpecOf(st *admin.CreateDatabase) (replica.Spec, error) {
 	spec := replica.Spec{
-		Name: st.Name, Host: st.Host, Port: st.Port, SourceDatabase: st.SourceDatabase, User: st.User, Password: st.Password,
+		Name: st.Name, Host: st.Host, Port: st.Port, Others: st.Others, SourceDatabase: st.SourceDatabase, User: st.User, Password: st.Password,
 		Settings: replica.DefaultSettings(),
 	}
 	var faults []error

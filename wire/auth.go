@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
@@ -134,9 +133,9 @@ func (g *greeter) fullSHA2(salt []byte) error {
 func (g *greeter) sealed(salt []byte, request byte) ([]byte, error) {
 	switch {
 	case g.cfg.TLS.ServerKey != "":
-		pem, err := os.ReadFile(g.cfg.TLS.ServerKey)
+		pem, err := g.cfg.read(g.cfg.TLS.ServerKey, "the server's public key", "server_public_key_path")
 		if err != nil {
-			return nil, &setupError{fmt.Errorf("the server's public key: %w", err), "check server_public_key_path"}
+			return nil, err
 		}
 		return g.seal(salt, pem)
 	case g.cfg.TLS.AskServerKey:

@@ -3,7 +3,9 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -29,6 +31,8 @@ type Config struct {
 	// ReadTimeout is how long the source may be silent while an answer is due, WriteTimeout how long it may leave bytes of
 	// ours untaken, before the connection counts as lost; 0 is 10 minutes and 1 minute. A long statement is silent, too.
 	ReadTimeout, WriteTimeout time.Duration
+	// File gives the path of a file or program that is named above; nil: the name is the path.
+	File func(name string) (string, error)
 	// Dial replaces the network connection, for tunnels and tests; nil is a plain net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -49,6 +53,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.WriteTimeout == 0 {
 		c.WriteTimeout = DefaultWriteTimeout
+	}
+	if c.File == nil {
+		c.File = func(name string) (string, error) { return name, nil }
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
@@ -77,6 +84,19 @@ func (c Config) Addr() string {
 		return c.Socket
 	}
 	return net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
+}
+
+// read gives the contents of a file that is named in the configuration.
+func (c Config) read(name, what, setting string) ([]byte, error) {
+	path, err := c.File(name)
+	var b []byte
+	if err == nil {
+		b, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, &setupError{fmt.Errorf("%s: %w", what, err), "check " + setting}
+	}
+	return b, nil
 }
 
 func (c Config) network() string {

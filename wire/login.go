@@ -151,7 +151,7 @@ func (g *greeter) run() error {
 
 // encrypt asks for TLS and does the handshake.
 func (g *greeter) encrypt() error {
-	config, err := g.cfg.TLS.config(g.cfg.Host)
+	config, err := g.cfg.tlsConfig()
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -20,11 +19,8 @@ func (c Config) secret(ctx context.Context) (string, error) {
 	case len(c.PasswordCommand) > 0:
 		return c.runPasswordCommand(ctx)
 	case c.PasswordFile != "":
-		b, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return "", &setupError{fmt.Errorf("the password file: %w", err), "check password_file"}
-		}
-		return firstLine(b), nil
+		b, err := c.read(c.PasswordFile, "the password file", "password_file")
+		return firstLine(b), err
 	}
 	return c.Password, nil
 }
@@ -41,9 +37,13 @@ const (
 )
 
 func (c Config) runPasswordCommand(ctx context.Context) (string, error) {
+	program, err := c.File(c.PasswordCommand[0])
+	if err != nil {
+		return "", &setupError{fmt.Errorf("the password command: %w", err), "check password_command"}
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.PasswordCommand[0], c.PasswordCommand[1:]...)
+	cmd := exec.CommandContext(ctx, program, c.PasswordCommand[1:]...)
 	cmd.Env = append(cmd.Environ(), "TIDEMARK_SOURCE_HOST="+c.Host, "TIDEMARK_SOURCE_PORT="+strconv.Itoa(c.Port), "TIDEMARK_SOURCE_USER="+c.User)
 	// A script's children go with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -51,7 +51,7 @@ func (c Config) runPasswordCommand(ctx context.Context) (string, error) {
 	cmd.WaitDelay = killDelay
 	out, complaint := &limited{limit: maxSecret}, &limited{limit: maxComplaint}
 	cmd.Stdout, cmd.Stderr = out, complaint
-	err := cmd.Run()
+	err = cmd.Run()
 	secret := firstLine(out.b)
 	switch {
 	case ctx.Err() != nil:

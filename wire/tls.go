@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -82,39 +81,55 @@ func (t TLS) wanted(offered, socket bool) (bool, error) {
 	return false, &setupError{fmt.Errorf("the server offers no encryption, and ssl_mode is %s", t.Mode), "let the server have a certificate (ssl_cert, ssl_key), or allow a plain connection by another ssl_mode"}
 }
 
-// config gives what crypto/tls wants.
-func (t TLS) config(host string) (*tls.Config, error) {
+// tlsConfig gives what crypto/tls wants.
+func (c Config) tlsConfig() (*tls.Config, error) {
 	// What is verified is done by verify, since crypto/tls has no mode that looks at the signature only.
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, InsecureSkipVerify: true} //nolint:gosec // see above
-	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.Host, InsecureSkipVerify: true} //nolint:gosec // see above
+	if c.TLS.Cert != "" {
+		pair, err := c.keyPair()
 		if err != nil {
-			return nil, &setupError{fmt.Errorf("the client's certificate: %w", err), "check ssl_cert and ssl_key"}
+			return nil, err
 		}
-		c.Certificates = []tls.Certificate{pair}
+		out.Certificates = []tls.Certificate{pair}
 	}
-	if t.Mode < TLSVerifyCA {
-		return c, nil
+	if c.TLS.Mode < TLSVerifyCA {
+		return out, nil
 	}
-	roots, err := t.roots()
+	roots, err := c.roots()
 	if err != nil {
-		return nil, &setupError{err, "check ssl_ca"}
+		return nil, err
 	}
-	c.VerifyConnection = func(s tls.ConnectionState) error { return t.verify(s.PeerCertificates, roots, host) }
-	return c, nil
+	out.VerifyConnection = func(s tls.ConnectionState) error { return c.TLS.verify(s.PeerCertificates, roots, c.Host) }
+	return out, nil
 }
 
-func (t TLS) roots() (*x509.CertPool, error) {
-	if t.CA == "" {
+func (c Config) keyPair() (tls.Certificate, error) {
+	cert, err := c.read(c.TLS.Cert, "the client's certificate", "ssl_cert")
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := c.read(c.TLS.Key, "the client's key", "ssl_key")
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return tls.Certificate{}, &setupError{fmt.Errorf("the client's certificate: %w", err), "check ssl_cert and ssl_key"}
+	}
+	return pair, nil
+}
+
+func (c Config) roots() (*x509.CertPool, error) {
+	if c.TLS.CA == "" {
 		return x509.SystemCertPool()
 	}
-	pem, err := os.ReadFile(t.CA)
+	pem, err := c.read(c.TLS.CA, "the authorities' certificates", "ssl_ca")
 	if err != nil {
-		return nil, fmt.Errorf("the authorities' certificates: %w", err)
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("the authorities' certificates: %s has none in PEM form", t.CA)
+		return nil, &setupError{fmt.Errorf("the authorities' certificates: %s has none in PEM form", c.TLS.CA), "check ssl_ca"}
 	}
 	return pool, nil
 }

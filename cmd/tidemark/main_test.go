@@ -49,15 +49,21 @@ func TestExitCodes(t *testing.T) {
 func TestParseSource(t *testing.T) {
 	s, err := parseSource("mysql://re%40pl:p%3Aw%2F@db.example:3307/sh%20op")
 	require.NoError(t, err)
-	require.Equal(t, sourceAddress{"db.example:3307", "sh op", "re@pl", "p:w/"}, s)
+	require.Equal(t, source{address: "db.example:3307", database: "sh op", user: "re@pl", password: "p:w/"}, s)
 	s, err = parseSource("mysql://u:p@[::1]/d")
 	require.NoError(t, err)
 	require.Equal(t, "[::1]", s.address)
 	t.Setenv(sourcePasswordVariable, "from the environment")
+	s, err = parseSource("mysql://u:p@h1:3306,h2/d?ssl-mode=verify-ca&ssl-ca=a%20b.pem")
+	require.NoError(t, err)
+	require.Equal(t, source{address: "h1:3306,h2", database: "d", user: "u", password: "p", settings: []string{"ssl_ca=a b.pem", "ssl_mode=verify-ca"}}, s)
+	s, err = parseSource("mysql://u@localhost/d?socket=/run/my.sock")
+	require.NoError(t, err)
+	require.Equal(t, []string{"socket=/run/my.sock"}, s.settings)
 	s, err = parseSource("mysql://u@h/d")
 	require.NoError(t, err)
 	require.Equal(t, "from the environment", s.password)
-	for _, bad := range []string{"", "mysql://u:S3cret@h", "mysql://u:S3cret@h/", "http://u:S3cret@h/d", "mysql://u:S3cret@h:0/d", "mysql://u:S3cret@h/d?x=1", "mysql://u:S3cret@h/a/b", "mysql://%zz:S3cret@h/d"} {
+	for _, bad := range []string{"", "mysql://u:S3cret@h", "mysql://u:S3cret@h/", "http://u:S3cret@h/d", "mysql://u:S3cret@h:0/d", "mysql://u:S3cret@h/d?password=S3cret", "mysql://u:S3cret@h/d?a=1&a=2", "mysql://u:S3cret@h/a/b", "mysql://%zz:S3cret@h/d"} {
 		_, err := parseSource(bad)
 		require.Error(t, err, bad)
 		require.NotContains(t, err.Error(), "S3cret") // OPS-13

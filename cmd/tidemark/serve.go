@@ -30,7 +30,7 @@ const stopGrace = 30 * time.Second
 
 type serveOptions struct {
 	data, mysqlAddr, passwordFile string
-	metricsAddr                   string
+	metricsAddr, credentialsDir   string
 	tlsCert, tlsKey               string
 	memory                        byteSize
 	threads, maxConnections       int
@@ -71,6 +71,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.mysqlAddr, "mysql-addr", defaultAddress, "address for MySQL clients")
 	f.StringVar(&o.passwordFile, "mysql-password-file", "", "file with root's password (default: the variable "+passwordVariable+", else none)")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address for /metrics (Prometheus) and /healthz; default: none")
+	f.StringVar(&o.credentialsDir, "credentials-dir", "", "folder with the files (passwords, certificates, keys) and programs (that print a password) that settings of databases may name; default: they may name none")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "certificate for encrypted connections (PEM); default: one made at the start")
 	f.StringVar(&o.tlsKey, "tls-key", "", "key of the certificate (PEM)")
 	f.Var(&o.memory, "memory", "memory of the process, shared out among queries, cache, fresh rows and copies")
@@ -116,12 +117,35 @@ func serve(ctx context.Context, o *serveOptions, logger *slog.Logger) error {
 	if o.data, err = filepath.Abs(o.data); err != nil {
 		return err
 	}
+	if err := o.checkCredentials(); err != nil {
+		return err
+	}
 	store, err := openStore(o.data, memory, logger)
 	if err != nil {
 		return err
 	}
 	err = serveStore(ctx, o, config, memory, store, listener, logger)
 	return errors.Join(err, store.Close())
+}
+
+// checkCredentials looks whether the folder is one that nobody else can put programs into.
+func (o *serveOptions) checkCredentials() (err error) {
+	if o.credentialsDir == "" {
+		return nil
+	}
+	if o.credentialsDir, err = filepath.Abs(o.credentialsDir); err != nil {
+		return err
+	}
+	info, err := os.Stat(o.credentialsDir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--credentials-dir: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("--credentials-dir: %s is no folder", o.credentialsDir)
+	case info.Mode().Perm()&0o002 != 0:
+		return fmt.Errorf("--credentials-dir: everybody on this machine may write to %s; chmod o-w it", o.credentialsDir)
+	}
+	return nil
 }
 
 func (o *serveOptions) serverConfig() (server.Config, error) {
@@ -176,7 +200,7 @@ func serveStore(ctx context.Context, o *serveOptions, config server.Config, memo
 		return err
 	}
 	defer eng.Close()
-	manager, err := replica.NewManager(store, logger, replica.Options{})
+	manager, err := replica.NewManager(store, logger, replica.Options{CredentialsDir: o.credentialsDir})
 	if err != nil {
 		return err
 	}

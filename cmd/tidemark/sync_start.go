@@ -6,19 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkdb/tidemark/replica"
-	"github.com/tidemarkdb/tidemark/server/admin"
 )
-
-// sourcePasswordVariable holds the source's password where it does not stand in --from.
-const sourcePasswordVariable = "TIDEMARK_SOURCE_PASSWORD"
 
 func newSyncStart() *cobra.Command {
 	var c connection
@@ -35,9 +29,15 @@ SELECT, RELOAD, REPLICATION SLAVE and REPLICATION CLIENT; PROCESS and XA_RECOVER
 the copy runs in the server. With --wait it returns when the copy is complete, and shows how far it is.
 
 The password may be left out of --from, which others on this machine can see, and stand in the variable
-` + sourcePasswordVariable + `. Special characters in the address are written as in any URL: @ is %40.`,
+` + sourcePasswordVariable + `, or the server takes it from a file (password-file) or a program (password-command), from its
+--credentials-dir. Special characters in the address are written as in any URL: @ is %40.
+
+Behind ? stand settings: ssl-mode, ssl-ca, ssl-cert, ssl-key, password-file, password-command, socket, connect-timeout and all
+others of docs/sql.md. Further servers of the same history, which are tried when the first is lost, stand behind commas.`,
 		Example: `  tidemark sync start shop --from mysql://repl:secret@db.example:3306/shop --wait
   tidemark sync start shop --from mysql://repl@db.example/shop --setting exclude_tables='tmp_.*'
+  tidemark sync start shop --from 'mysql://repl@db1.example,db2.example/shop?ssl-mode=verify-identity&ssl-ca=ca.pem&password-file=repl'
+  tidemark sync start shop --from 'mysql://repl@localhost/shop?socket=/run/mysqld/mysqld.sock'
   tidemark sync start shop`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ The password may be left out of --from, which others on this machine can see, an
 	}
 	c.addFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&from, "from", "", "the source: mysql://user:password@host:port/database")
+	f.StringVar(&from, "from", "", "the source: "+fromForm)
 	f.StringArrayVar(&settings, "setting", nil, "a setting of the database, name=value; may be repeated")
 	f.BoolVar(&wait, "wait", false, "wait until the copy is complete")
 	return cmd
@@ -80,7 +80,7 @@ func createStatement(name, from string, settings []string) (string, error) {
 	text := fmt.Sprintf("CREATE DATABASE IF NOT EXISTS %s ENGINE = MaterializedMySQL(%s, %s, %s, %s)",
 		quoteName(name), quoteText(s.address), quoteText(s.database), quoteText(s.user), quoteText(s.password))
 	var list []string
-	for _, set := range settings {
+	for _, set := range append(s.settings, settings...) {
 		key, value, ok := strings.Cut(set, "=")
 		if !ok {
 			return "", fmt.Errorf("--setting %s: name=value is wanted", set)
@@ -91,30 +91,6 @@ func createStatement(name, from string, settings []string) (string, error) {
 		text += " SETTINGS " + strings.Join(list, ", ")
 	}
 	return text, nil
-}
-
-type sourceAddress struct{ address, database, user, password string }
-
-// parseSource reads --from. Its errors do not show what was given: a password stands in it.
-func parseSource(from string) (sourceAddress, error) {
-	var s sourceAddress
-	u, err := url.Parse(from)
-	if err != nil || u.Scheme != "mysql" || u.User == nil || u.Hostname() == "" || len(u.Path) < 2 || strings.Contains(u.Path[1:], "/") {
-		return s, errors.New("--from is not of the form mysql://user:password@host:port/database (special characters as %xx)")
-	}
-	s.address, s.database, s.user = u.Host, u.Path[1:], u.User.Username()
-	if u.RawQuery != "" {
-		return s, errors.New("--from: parameters after ? are not known; settings are given by --setting")
-	}
-	if _, _, err := admin.ParseAddress(s.address); err != nil {
-		return s, fmt.Errorf("--from: %w", err)
-	}
-	password, given := u.User.Password()
-	if !given {
-		password = os.Getenv(sourcePasswordVariable)
-	}
-	s.password = password
-	return s, nil
 }
 
 // startSync creates the database, or resumes it where it is there.

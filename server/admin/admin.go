@@ -1,7 +1,7 @@
 // Package admin reads the statements that manage materialized databases. MySQL has no such statements, so its parser
 // does not know them:
 //
-//	CREATE DATABASE [IF NOT EXISTS] x ENGINE = MaterializedMySQL('host:port', 'database', 'user', 'password')
+//	CREATE DATABASE [IF NOT EXISTS] x ENGINE = MaterializedMySQL('host:port[,host:port ...]', 'database', 'user', 'password')
 //	    [SETTINGS name = value, ...]
 //	ALTER DATABASE x MODIFY SETTING name = value, ...
 //	DROP DATABASE [IF EXISTS] x
@@ -15,10 +15,10 @@ package admin
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // Statement is one of the types below.
@@ -30,6 +30,7 @@ type CreateDatabase struct {
 	IfNotExists    bool
 	Host           string
 	Port           int
+	Others         []wire.Address // further servers of the same history
 	SourceDatabase string
 	User           string
 	Password       string
@@ -77,9 +78,6 @@ type Unsupported struct{ Construct, Advice string }
 func (e *Unsupported) Error() string {
 	return fmt.Sprintf("This version of Tidemark doesn't yet support '%s'; %s", e.Construct, e.Advice)
 }
-
-// DefaultPort is MySQL's.
-const DefaultPort = 3306
 
 // engines are the names under which the engine is known.
 var engines = []string{"MATERIALIZEDMYSQL", "MATERIALIZEMYSQL", "CNCHMATERIALIZEDMYSQL"}
@@ -257,26 +255,12 @@ func (p *parser) source(c *CreateDatabase) {
 		p.err = fmt.Errorf("%w; the engine is MaterializedMySQL('host:port', 'database', 'user', 'password')", p.err)
 		return
 	}
-	c.Host, c.Port, p.err = ParseAddress(address)
+	var first wire.Address
+	first, c.Others, p.err = wire.ParseAddresses(address)
+	c.Host, c.Port = first.Host, first.Port
 	if p.err == nil && c.SourceDatabase == "" {
 		p.fail("the source's database is empty")
 	}
-}
-
-// ParseAddress reads host, host:port, [v6] or [v6]:port.
-func ParseAddress(address string) (host string, port int, err error) {
-	if net.ParseIP(strings.Trim(address, "[]")) != nil || address != "" && !strings.Contains(address, ":") {
-		return strings.Trim(address, "[]"), DefaultPort, nil
-	}
-	host, service, err := net.SplitHostPort(address)
-	if err != nil || host == "" {
-		return "", 0, fmt.Errorf("the source's address %q is not of the form host:port", address)
-	}
-	n, err := strconv.ParseUint(service, 10, 16)
-	if err != nil || n == 0 {
-		return "", 0, fmt.Errorf("the source's address %q has no valid port", address)
-	}
-	return host, int(n), nil
 }
 
 func (p *parser) settings() []Setting {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 func TestParse(t *testing.T) {
@@ -67,21 +69,16 @@ func TestParseErrors(t *testing.T) {
 	require.True(t, errors.As(err, &u))
 }
 
-func TestParseAddress(t *testing.T) {
-	for in, want := range map[string]struct {
-		host string
-		port int
-	}{
-		"db:3307": {"db", 3307}, "db": {"db", 3306}, "::1": {"::1", 3306}, "[::1]:33": {"::1", 33}, "[::1]": {"::1", 3306},
-	} {
-		host, port, err := ParseAddress(in)
-		require.NoError(t, err, in)
-		require.Equal(t, want.host, host, in)
-		require.Equal(t, want.port, port, in)
-	}
-	for _, in := range []string{"", ":3306", "db:", "db:0", "db:99999", "a:b:c"} {
-		_, _, err := ParseAddress(in)
-		require.Error(t, err, in)
+func TestHosts(t *testing.T) {
+	st, err := Parse("CREATE DATABASE d ENGINE = MaterializedMySQL('db1, db2:3307,[::1]', 's', 'u', 'p')")
+	require.NoError(t, err)
+	create := st.(*CreateDatabase)
+	require.Equal(t, "db1", create.Host)
+	require.Equal(t, 3306, create.Port)
+	require.Equal(t, []wire.Address{{Host: "db2", Port: 3307}, {Host: "::1", Port: 3306}}, create.Others)
+	for _, bad := range []string{"", ":3306", "db:", "db,", "db,db:3306"} {
+		_, err := Parse("CREATE DATABASE d ENGINE = MaterializedMySQL('" + bad + "', 's', 'u', 'p')")
+		require.Error(t, err, bad)
 	}
 }
 

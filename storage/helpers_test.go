@@ -141,22 +141,31 @@ func contents(t testing.TB, v *Version, id TableID) map[int64]row {
 	t.Helper()
 	got := map[int64]row{}
 	err := v.Scan(ctx, id, func(b *column.Batch, dead uniquekey.Bitset) error {
-		for i := range b.Rows() {
-			if dead.Has(uint32(i)) {
-				continue
-			}
-			key := b.Record.Column(0).(*array.Int64).Value(i)
-			_, twice := got[key]
-			require.False(t, twice, "key %d is there twice", key)
-			r := row{name: b.Record.Column(1).(*array.String).Value(i), n: int64(b.Record.Column(2).(*array.Int32).Value(i))}
-			if b.Record.NumCols() > 3 {
-				r.more = b.Record.Column(3).(*array.Int64).Value(i)
-			}
-			got[key] = r
-		}
+		maps.Copy(got, rowsOfBatch(t, b, dead, got))
 		return nil
 	})
 	require.NoError(t, err)
+	return got
+}
+
+// rowsOfBatch gives the live rows of a batch, none of which was met before.
+func rowsOfBatch(t testing.TB, b *column.Batch, dead uniquekey.Bitset, before map[int64]row) map[int64]row {
+	t.Helper()
+	got := map[int64]row{}
+	for i := range b.Rows() {
+		if dead.Has(uint32(i)) {
+			continue
+		}
+		key := b.Record.Column(0).(*array.Int64).Value(i)
+		_, twice := got[key]
+		_, again := before[key]
+		require.False(t, twice || again, "key %d is there twice", key)
+		r := row{name: b.Record.Column(1).(*array.String).Value(i), n: int64(b.Record.Column(2).(*array.Int32).Value(i))}
+		if b.Record.NumCols() > 3 {
+			r.more = b.Record.Column(3).(*array.Int64).Value(i)
+		}
+		got[key] = r
+	}
 	return got
 }
 

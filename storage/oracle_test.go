@@ -263,6 +263,8 @@ func (m *model) operation(x *Txn, next, before map[TableID]*modelTable) {
 		} else {
 			delete(next, id)
 		}
+	case k < 8:
+		m.read(x, id, t)
 	default:
 		m.change(x, id, t)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemarkdb/tidemark/column"
 )
 
 // modelLoad is what is durable of a load. It is not changed, so that copies of a table may share it.
@@ -194,4 +196,27 @@ func (m *model) loadsGone() {
 		require.NoError(m.t, l.Abort())
 		delete(m.loads, id)
 	}
+}
+
+// read reads rows as a transaction has them, and changes some meanwhile, which must not show.
+func (m *model) read(x *Txn, id TableID, t *modelTable) {
+	before := maps.Clone(t.rows)
+	keys := m.someKeys(1 + m.rng.IntN(200))
+	asked := keysOf(m.t, t.def, keys...)
+	got := map[int64]row{}
+	require.NoError(m.t, x.Read(ctx, id, &asked, func(b *column.Batch) error {
+		require.Equal(m.t, b.Rows(), b.Keys.Len())
+		maps.Copy(got, rowsOfBatch(m.t, b, nil, got))
+		if m.rng.IntN(3) == 0 {
+			m.change(x, id, t)
+		}
+		return nil
+	}))
+	want := map[int64]row{}
+	for _, key := range keys {
+		if r, ok := before[key]; ok {
+			want[key] = r
+		}
+	}
+	requireRows(m.t, want, got)
 }

@@ -304,21 +304,12 @@ func (r *Reader) Read(ctx context.Context, t *schema.Table, fn func(*column.Batc
 // ReadRows gives the rows with the given numbers, which must ascend. Row groups without wanted rows are not read.
 func (r *Reader) ReadRows(ctx context.Context, t *schema.Table, rows []uint32) (*column.Batch, error) {
 	var parts []*column.Batch
-	first := int64(0)
-	for g := range r.pq.NumRowGroups() {
-		n := r.pq.MetaData().RowGroup(g).NumRows()
-		end, _ := slices.BinarySearch(rows, uint32(first+n))
-		if end > 0 {
-			found, err := r.readGroup(ctx, t, g, first, rows[:end])
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, found...)
-		}
-		rows, first = rows[end:], first+n
-	}
-	if len(rows) > 0 {
-		return nil, r.damaged(fmt.Errorf("it has %d rows, row %d is wanted", first, rows[0]))
+	err := r.EachRows(ctx, t, rows, func(b *column.Batch) error {
+		parts = append(parts, b)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(parts) == 0 {
 		return column.NewBuilder(memory.DefaultAllocator, t).Finish()
@@ -326,17 +317,35 @@ func (r *Reader) ReadRows(ctx context.Context, t *schema.Table, rows []uint32) (
 	return column.Concat(parts)
 }
 
-func (r *Reader) readGroup(ctx context.Context, t *schema.Table, group int, first int64, rows []uint32) ([]*column.Batch, error) {
+// EachRows calls fn for the rows with the given numbers, which must ascend, in pieces of bounded memory.
+func (r *Reader) EachRows(ctx context.Context, t *schema.Table, rows []uint32, fn func(*column.Batch) error) error {
+	first := int64(0)
+	for g := range r.pq.NumRowGroups() {
+		n := r.pq.MetaData().RowGroup(g).NumRows()
+		end, _ := slices.BinarySearch(rows, uint32(first+n))
+		if end > 0 {
+			if err := r.readGroup(ctx, t, g, first, rows[:end], fn); err != nil {
+				return err
+			}
+		}
+		rows, first = rows[end:], first+n
+	}
+	if len(rows) > 0 {
+		return r.damaged(fmt.Errorf("it has %d rows, row %d is wanted", first, rows[0]))
+	}
+	return nil
+}
+
+func (r *Reader) readGroup(ctx context.Context, t *schema.Table, group int, first int64, rows []uint32, fn func(*column.Batch) error) error {
 	b, err := r.batches(ctx, t, []int{group})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer b.Close()
-	var out []*column.Batch
 	for len(rows) > 0 {
 		batch, err := b.Next()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		end, _ := slices.BinarySearch(rows, uint32(first+int64(batch.Rows())))
 		if end > 0 {
@@ -344,11 +353,13 @@ func (r *Reader) readGroup(ctx context.Context, t *schema.Table, group int, firs
 			for i, row := range rows[:end] {
 				take[i] = int(int64(row) - first)
 			}
-			out = append(out, batch.Take(take))
+			if err := fn(batch.Take(take)); err != nil {
+				return err
+			}
 		}
 		rows, first = rows[end:], first+int64(batch.Rows())
 	}
-	return out, nil
+	return nil
 }
 
 // Verify compares a part's file with its description: size, checksum, row count.

@@ -235,15 +235,25 @@ const (
 	ixExpression
 )
 
-func (r *reader) readStatistics() error {
-	query := "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, SEQ_IN_INDEX, COLUMN_NAME, COLLATION, SUB_PART, INDEX_TYPE, INDEX_COMMENT, IS_VISIBLE, EXPRESSION" +
-		" FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = " + wire.Literal(r.database) + " ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
-	return r.each(query, func(row []*string) {
-		if t := r.tables[text(row[ixTable])]; t != nil {
-			t.indexes = append(t.indexes, row)
-			t.add(row)
+// indexColumns are the last two columns of the query in readStatistics, as younger and older servers have them. From the
+// manual: MySQL, "The INFORMATION_SCHEMA STATISTICS Table": EXPRESSION came with 8.0.13, IS_VISIBLE with 8.0.
+var indexColumns = []string{"IS_VISIBLE, EXPRESSION", "IS_VISIBLE, NULL", "'YES', NULL"}
+
+func (r *reader) readStatistics() (err error) {
+	for _, last := range indexColumns {
+		query := "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, SEQ_IN_INDEX, COLUMN_NAME, COLLATION, SUB_PART, INDEX_TYPE, INDEX_COMMENT, " + last +
+			" FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = " + wire.Literal(r.database) + " ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
+		err = r.each(query, func(row []*string) {
+			if t := r.tables[text(row[ixTable])]; t != nil {
+				t.indexes = append(t.indexes, row)
+				t.add(row)
+			}
+		})
+		if wire.Code(err) != wire.CodeUnknownColumn {
+			break
 		}
-	})
+	}
+	return err
 }
 
 // cascades lists the foreign keys of wanted tables whose actions change rows of them.

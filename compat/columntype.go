@@ -18,6 +18,11 @@ func parseColumn(row []*string) (schema.Column, error) {
 	c.Nullable, c.Comment = text(row[colNullable]) == "YES", text(row[colComment])
 	c.Charset, c.Collation = text(row[colCharset]), text(row[colCollation])
 	parseExtra(&c, text(row[colExtra]), text(row[colGenerated]))
+	// Before 8.0.13 there is no DEFAULT_GENERATED, and this is the only default that is no literal (from the manual: MySQL
+	// 8.0, "Data Type Default Values"). No literal of these types begins like that.
+	if (c.Type == schema.DateTime || c.Type == schema.Timestamp) && strings.HasPrefix(strings.ToUpper(text(row[colDefault])), "CURRENT_TIMESTAMP") {
+		c.DefaultExpr = true
+	}
 	if row[colDefault] != nil && c.Generated == "" {
 		value := *row[colDefault]
 		if c.DefaultExpr {

@@ -28,7 +28,7 @@ func TableIDs(ctx context.Context, c *wire.Conn, tables []*schema.Table) (map[st
 	if len(spelled) == 0 {
 		return ids, nil
 	}
-	r, err := c.Query(ctx, fmt.Sprintf("SELECT NAME, TABLE_ID FROM information_schema.INNODB_TABLES WHERE LEFT(NAME, %d) = %s ORDER BY NAME", len(prefix), wire.Literal(prefix)))
+	r, err := innodbTables(ctx, c, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("reading InnoDB's table ids: %w", err)
 	}
@@ -39,6 +39,21 @@ func TableIDs(ctx context.Context, c *wire.Conn, tables []*schema.Table) (map[st
 		}
 	}
 	return ids, nil
+}
+
+// codeNoSuchView is "unknown table in information_schema".
+const codeNoSuchView = 1109
+
+// innodbTables lists names and ids. Before 8.0 the list has another name (from the manual: MySQL 8.0, "InnoDB
+// INFORMATION_SCHEMA Tables").
+func innodbTables(ctx context.Context, c *wire.Conn, prefix string) (r *wire.Result, err error) {
+	for _, view := range []string{"INNODB_TABLES", "INNODB_SYS_TABLES"} {
+		r, err = c.Query(ctx, fmt.Sprintf("SELECT NAME, TABLE_ID FROM information_schema.%s WHERE LEFT(NAME, %d) = %s ORDER BY NAME", view, len(prefix), wire.Literal(prefix)))
+		if wire.Code(err) != codeNoSuchView {
+			break
+		}
+	}
+	return r, err
 }
 
 // withoutPartition cuts "t#p#p0" to "t"; a # of the table's own name is spelled otherwise.

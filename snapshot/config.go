@@ -120,3 +120,12 @@ func unset[T int | int64 | time.Duration](p *T, v T) {
 		*p = v
 	}
 }
+
+// mostRows is how many rows of about a size a chunk has at most.
+func (c *Config) mostRows(rowBytes int64) int64 {
+	rows := c.ChunkRows
+	if rowBytes > 0 {
+		rows = min(rows, c.ChunkBytes/rowBytes)
+	}
+	return max(rows, 1)
+}

@@ -292,8 +292,16 @@ func TestLockDenied(t *testing.T) {
 	defer s.Exec(t, "", "DROP USER nolock@'%'")
 	cfg := config(t, s, db)
 	cfg.Source.User, cfg.Source.Password, cfg.Plan.Process = "nolock", "x", false
+	cfg.Plan.Weaker = nil
 	_, err := run(t, cfg, newKeeper())
 	lockError(t, err, Denied, "RELOAD or FLUSH_TABLES", "nothing to do with its password")
+	cfg.Plan.Weaker = []compat.LockPlan{compat.LockTables}
+	_, err = run(t, cfg, newKeeper())
+	lockError(t, err, Denied, "LOCK TABLES ON `"+db+"`.*")
+	cfg.Plan.Weaker = []compat.LockPlan{compat.LockTables, compat.LockNone}
+	if r := mustRun(t, cfg, newKeeper()); r.Lock != compat.LockNone || r.Exact || r.Tables[0].To.IsZero() { // SNAP-20
+		t.Errorf("%+v", r)
+	}
 }
 
 // An account with the usual grants is enough; long statements that it can't see are met by a short wait.

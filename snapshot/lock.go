@@ -4,184 +4,119 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"github.com/tidemarkdb/tidemark/compat"
-	"github.com/tidemarkdb/tidemark/gtid"
-	"github.com/tidemarkdb/tidemark/schema"
 	"github.com/tidemarkdb/tidemark/wire"
 )
 
-// Obstacle is why the cut could not be made.
-type Obstacle uint8
-
-// The obstacles.
-const (
-	// Busy: long statements or other locks were in the way for all of the patience.
-	Busy Obstacle = iota + 1
-	// Denied: the source does not allow the global lock to this account.
-	Denied
-	// PreparedXA: XA transactions stayed prepared for all of the patience.
-	PreparedXA
-	// TooSlow: the work under the lock took longer than its limit, and the lock was let go.
-	TooSlow
-	// Unfit: a table that came since the plan was made can't be copied.
-	Unfit
-)
-
-// LockError says why the cut could not be made. Nothing is locked any more.
-type LockError struct {
-	Obstacle Obstacle
-	Reason   string
-	Err      error // nil where the reason is all
-}
-
-func (e *LockError) Error() string {
-	if e.Err != nil {
-		return "snapshot: " + e.Reason + ": " + e.Err.Error()
+// take takes the lock.
+func (c *cutter) take(ctx context.Context) error {
+	seconds := max(int64(c.cfg.LockWait/time.Second), 1)
+	if !c.cfg.Plan.Process {
+		seconds = 1 // what we would queue behind can't be seen
 	}
-	return "snapshot: " + e.Reason
-}
-
-// Unwrap gives the cause.
-func (e *LockError) Unwrap() error { return e.Err }
-
-const (
-	firstPause = 250 * time.Millisecond
-	longPause  = 5 * time.Second
-)
-
-// cut makes the cut: it tries until it succeeds, the patience ends, or an obstacle is there to stay.
-func (s *sessions) cut(ctx context.Context) (*Cut, *compat.Catalog, error) {
-	known, err := compat.ReadCatalog(ctx, s.lock, s.cfg.Plan.Database, s.cfg.Plan.Filter, s.cfg.Plan.Catalog)
-	if err != nil {
-		return nil, nil, err
-	}
-	server, err := s.serverUUID(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	deadline := time.Now().Add(s.cfg.LockPatience)
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		cut, catalog, err := s.tryCut(ctx, known)
-		if err == nil {
-			cut.Server = server
-			s.cfg.Waiting("")
-			return cut, catalog, nil
-		}
-		var obstacle *LockError
-		if !errors.As(err, &obstacle) || obstacle.Obstacle != Busy && obstacle.Obstacle != PreparedXA || time.Now().After(deadline) {
-			return nil, nil, err
-		}
-		s.cfg.Waiting(obstacle.Reason)
-		s.cfg.Logger.Info("waiting to make the snapshot's cut", "database", s.cfg.Plan.Database, "reason", obstacle.Reason, "again in", pause)
-		if err := sleep(ctx, pause); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
-}
-
-func (s *sessions) serverUUID(ctx context.Context) (gtid.UUID, error) {
-	r, err := s.lock.Query(ctx, "SELECT @@server_uuid")
-	if err != nil {
-		return gtid.UUID{}, err
-	}
-	return gtid.ParseUUID(r.Text(0, 0))
-}
-
-// tryCut makes one try. The lock is released when it returns.
-func (s *sessions) tryCut(ctx context.Context, known *compat.Catalog) (*Cut, *compat.Catalog, error) {
-	if err := s.noPreparedXA(ctx); err != nil {
-		return nil, nil, err
-	}
-	if err := s.noLongStatement(ctx, s.cfg.LongStatement); err != nil {
-		return nil, nil, err
-	}
-	ids, err := s.tableIDs(ctx, known.Tables)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.takeLock(ctx); err != nil {
-		return nil, nil, err
-	}
-	held := time.Now()
-	cut, catalog, err := s.underLock(ctx, known)
-	unlockErr := s.lock.Exec(ctx, "UNLOCK TABLES")
-	if err != nil {
-		return nil, nil, err
-	}
-	if unlockErr != nil {
-		return nil, nil, unlockErr
-	}
-	cut.LockHeld = time.Since(held)
-	if err := s.keepIDs(ctx, ids, cut); err != nil {
-		return nil, nil, err
-	}
-	s.cfg.Logger.Info("snapshot's cut is made", "database", s.cfg.Plan.Database, "point", cut.Point.String(), "tables", len(cut.Tables),
-		"readers", len(s.readers), "lock held", cut.LockHeld)
-	return cut, catalog, nil
-}
-
-// keepIDs keeps the tables' ids of the cut for the comparison at the end. They are read on both sides of the lock, as
-// reading them may take long.
-func (s *sessions) keepIDs(ctx context.Context, before map[string]string, cut *Cut) (err error) {
-	if s.ids, err = s.tableIDs(ctx, cut.Tables); err != nil {
+	if err := c.lock.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds)); err != nil {
 		return err
 	}
-	if table := exchanged(before, s.ids); table != "" {
-		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("table %s.%s was exchanged for another while the cut was made", s.cfg.Plan.Database, table)}
+	if c.kind == compat.LockTables {
+		return c.lockTables(ctx, seconds)
 	}
-	return nil
+	err := c.lock.Exec(ctx, "FLUSH TABLES WITH READ LOCK")
+	switch wire.Code(err) {
+	case wire.CodeLockTimeout:
+		return c.globalTimeout(ctx, seconds, err)
+	case wire.CodeAccessDenied, wire.CodeNoPrivilege: // CLOUD-01
+		return &LockError{Obstacle: Denied, Reason: "the source does not allow FLUSH TABLES WITH READ LOCK to this account, which has nothing to do with its password; " +
+			"it needs RELOAD or FLUSH_TABLES, and some managed servers allow it to nobody", Err: err}
+	}
+	return err
 }
 
-// tableIDs gives InnoDB's ids of the tables, none where the account may not see them.
-func (s *sessions) tableIDs(ctx context.Context, tables []*schema.Table) (map[string]string, error) {
-	if !s.cfg.Plan.Process {
-		return nil, nil
+// globalTimeout says what was in the way, as the process list shows it now. A statement that began just before we looked
+// and goes on for long is the one case in which others still wait: the flush has marked the tables that it reads, MySQL
+// can't take that back, and statements on these tables wait for its end.
+func (c *cutter) globalTimeout(ctx context.Context, seconds int64, err error) error {
+	if !c.cfg.Plan.Process {
+		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("the global read lock was not to be had within %d s; a long statement or a lock of another session is in the way, and without PROCESS it can't be seen", seconds), Err: err}
 	}
-	return compat.TableIDs(ctx, s.lock, tables)
+	var busy *LockError
+	if why := c.noLongStatement(ctx, c.cfg.LockWait); errors.As(why, &busy) {
+		busy.Reason += "; until then, statements on the tables that it reads wait for it"
+		return busy
+	}
+	return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("the global read lock was not to be had within %d s; another session holds table locks or a backup lock", seconds), Err: err}
 }
 
-// exchanged names a table that has other ids now than before; "" when none has.
-func exchanged(before, now map[string]string) string {
-	for table, id := range before {
-		if now[table] != id {
-			return table
+// lockTables locks the wanted base tables, and nothing else (CLOUD-02), in one statement, however many they are: a second
+// LOCK TABLES would let go of what the first has locked. lock_wait_timeout bounds the wait for each table; the statement
+// as a whole is ended by another session.
+func (c *cutter) lockTables(ctx context.Context, seconds int64) error {
+	if len(c.known.Tables) == 0 {
+		return nil
+	}
+	names := make([]string, len(c.known.Tables))
+	for i, t := range c.known.Tables {
+		names[i] = tableName(t) + " READ"
+	}
+	endWait := killAfter(ctx, c.views[0], c.lock, c.cfg.LockWait)
+	err := c.lock.Exec(ctx, "LOCK TABLES "+strings.Join(names, ", "))
+	endWait()
+	busy := func(format string, args ...any) error {
+		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf(format, args...), Err: err}
+	}
+	switch wire.Code(err) {
+	case wire.CodeLockTimeout, mysql.ER_QUERY_INTERRUPTED:
+		if why := c.noLongWriter(ctx, 0); why != nil {
+			return why
 		}
+		return busy("the tables were not to be locked within %d s: a transaction that has written to one of them, one that was prepared by XA PREPARE, or LOCK TABLES of another session is in the way", seconds)
+	case wire.CodeNoSuchTable:
+		return busy("a table was dropped or renamed while the cut was made")
+	case wire.CodeAccessDenied, wire.CodeNoPrivilege, mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_TABLEACCESS_DENIED_ERROR:
+		return &LockError{Obstacle: Denied, Reason: "the source does not allow LOCK TABLES to this account; GRANT SELECT, LOCK TABLES ON " + wire.Identifier(c.cfg.Plan.Database) + ".* would", Err: err}
 	}
-	return ""
+	return err
 }
 
-func (s *sessions) noPreparedXA(ctx context.Context) error {
-	if !s.cfg.Plan.AskXA {
-		return nil
+// killAfter ends the statement of one session through another one, which must be idle, after a time. The returned function
+// ends the watch; nothing is killed behind it.
+func killAfter(ctx context.Context, killer, victim *wire.Conn, after time.Duration) (end func()) {
+	limited, cancel := context.WithTimeout(ctx, after)
+	done := make(chan struct{})
+	stop := context.AfterFunc(limited, func() {
+		defer close(done)
+		if ctx.Err() == nil && limited.Err() == context.DeadlineExceeded {
+			_ = kill(ctx, killer, victim) // what it waits for then ends it
+		}
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+		cancel()
 	}
-	r, err := s.lock.Query(ctx, "XA RECOVER")
-	if err != nil {
-		return fmt.Errorf("asking for prepared XA transactions: %w", err)
-	}
-	if r.Rows() == 0 {
-		return nil
-	}
-	return &LockError{Obstacle: PreparedXA, Reason: fmt.Sprintf("%d XA transactions are prepared on the source and no snapshot could see their rows; commit them or roll them back (XA RECOVER lists them)", r.Rows())}
 }
 
-// noLongStatement refuses to queue behind a statement that has been running for long (SNAP-02). It names who runs it,
-// and not what: statements hold data.
-func (s *sessions) noLongStatement(ctx context.Context, long time.Duration) error {
-	r, err := s.lock.Query(ctx, "SHOW PROCESSLIST")
+func kill(ctx context.Context, killer, victim *wire.Conn) error {
+	return killer.Exec(ctx, fmt.Sprintf("KILL QUERY %d", victim.ID()))
+}
+
+// nothingLong refuses to queue behind what will hold the lock up for long (SNAP-02).
+func (c *cutter) nothingLong(ctx context.Context) error {
+	if c.kind == compat.LockTables {
+		return c.noLongWriter(ctx, c.cfg.LongStatement)
+	}
+	return c.noLongStatement(ctx, c.cfg.LongStatement)
+}
+
+// noLongStatement names who runs a long statement, and not what: statements hold data.
+func (c *cutter) noLongStatement(ctx context.Context, long time.Duration) error {
+	r, err := c.lock.Query(ctx, "SHOW PROCESSLIST")
 	if err != nil {
 		return fmt.Errorf("looking for long statements: %w", err)
 	}
@@ -189,7 +124,7 @@ func (s *sessions) noLongStatement(ctx context.Context, long time.Duration) erro
 	worst := -1
 	for i := range r.Rows() {
 		command := r.Named(i, "Command")
-		if command != "Query" && command != "Execute" || r.Named(i, "User") == "system user" || s.ours(r.Int(i, r.Find("Id"))) {
+		if command != "Query" && command != "Execute" || r.Named(i, "User") == "system user" || c.ours(r.Int(i, r.Find("Id"))) {
 			continue
 		}
 		seconds := r.Int(i, r.Find("Time"))
@@ -204,104 +139,36 @@ func (s *sessions) noLongStatement(ctx context.Context, long time.Duration) erro
 		r.Named(worst, "User"), r.Named(worst, "Id"), r.Named(worst, "Time"))}
 }
 
-func (s *sessions) ours(id int64) bool {
-	if id == int64(s.lock.ID()) {
-		return true
-	}
-	for _, r := range s.readers {
-		if id == int64(r.ID()) {
-			return true
-		}
-	}
-	return false
-}
+// writersQuery lists the transactions that hold metadata locks against LOCK TABLES ... READ.
+const writersQuery = "SELECT m.OBJECT_NAME, t.PROCESSLIST_ID, t.PROCESSLIST_USER, TIMESTAMPDIFF(SECOND, x.trx_started, NOW())" +
+	" FROM performance_schema.metadata_locks AS m JOIN performance_schema.threads AS t ON t.THREAD_ID = m.OWNER_THREAD_ID" +
+	" JOIN information_schema.INNODB_TRX AS x ON x.trx_mysql_thread_id = t.PROCESSLIST_ID" +
+	" WHERE m.OBJECT_TYPE = 'TABLE' AND m.LOCK_STATUS = 'GRANTED' AND m.LOCK_TYPE IN ('SHARED_WRITE', 'SHARED_WRITE_LOW_PRIO', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE')" +
+	" AND m.OBJECT_SCHEMA = "
 
-func (s *sessions) takeLock(ctx context.Context) error {
-	seconds := max(int64(s.cfg.LockWait/time.Second), 1)
-	if !s.cfg.Plan.Process {
-		seconds = 1 // what we would queue behind can't be seen
+// noLongWriter finds a transaction that has held one of the tables for long: it does so until its commit has ended. Where
+// the account may not look, the short wait has to do.
+func (c *cutter) noLongWriter(ctx context.Context, long time.Duration) error {
+	if !c.cfg.Plan.Process {
+		return nil
 	}
-	if err := s.lock.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds)); err != nil {
-		return err
+	r, err := c.lock.Query(ctx, writersQuery+wire.Literal(c.cfg.Plan.Database))
+	if wire.ServerError(err) != nil {
+		return nil //nolint:nilerr // without SELECT on performance_schema
 	}
-	err := s.lock.Exec(ctx, "FLUSH TABLES WITH READ LOCK")
-	switch wire.Code(err) {
-	case wire.CodeLockTimeout:
-		return s.lockTimeout(ctx, seconds, err)
-	case wire.CodeAccessDenied, wire.CodeNoPrivilege: // CLOUD-01
-		return &LockError{Obstacle: Denied, Reason: "the source does not allow FLUSH TABLES WITH READ LOCK to this account, which has nothing to do with its password; " +
-			"it needs RELOAD or FLUSH_TABLES, and some managed servers allow it to nobody", Err: err}
-	}
-	return err
-}
-
-// lockTimeout says what was in the way, as the process list shows it now. A statement that began just before we looked
-// and goes on for long is the one case in which others still wait: the flush has marked the tables that it reads, MySQL
-// can't take that back, and statements on these tables wait for its end.
-func (s *sessions) lockTimeout(ctx context.Context, seconds int64, err error) error {
-	if !s.cfg.Plan.Process {
-		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("the global read lock was not to be had within %d s; a long statement or a lock of another session is in the way, and without PROCESS it can't be seen", seconds), Err: err}
-	}
-	var busy *LockError
-	if why := s.noLongStatement(ctx, s.cfg.LockWait); errors.As(why, &busy) {
-		busy.Reason += "; until then, statements on the tables that it reads wait for it"
-		return busy
-	}
-	return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("the global read lock was not to be had within %d s; another session holds table locks or a backup lock", seconds), Err: err}
-}
-
-// underLock does what has to be done while the source stands still. Every step is on the locking session or needs none
-// of its locks, so that we never wait for ourselves (SNAP-10).
-func (s *sessions) underLock(ctx context.Context, known *compat.Catalog) (*Cut, *compat.Catalog, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, s.cfg.HoldLimit, fmt.Errorf("more than %s", s.cfg.HoldLimit))
-	defer cancel()
-	cut, catalog, err := s.readUnderLock(limited, known)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return nil, nil, &LockError{Obstacle: TooSlow, Reason: "opening the read views under the lock took too long, and it was let go", Err: err}
-	}
-	return cut, catalog, err
-}
-
-func (s *sessions) readUnderLock(ctx context.Context, known *compat.Catalog) (*Cut, *compat.Catalog, error) {
-	if err := s.noPreparedXA(ctx); err != nil {
-		return nil, nil, err
-	}
-	g, gctx := errgroup.WithContext(ctx)
-	for _, reader := range s.readers {
-		g.Go(func() error {
-			return reader.Exec(gctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", savepoint)
-		})
-	}
-	cut := Cut{Exact: true, Lock: s.cfg.Plan.Lock}
-	var catalog *compat.Catalog
-	g.Go(func() (err error) {
-		if cut.Point, err = s.point(gctx); err != nil {
-			return err
-		}
-		catalog, err = compat.ReadCatalog(gctx, s.lock, s.cfg.Plan.Database, s.cfg.Plan.Filter, known)
-		return err
-	})
-	if err := g.Wait(); err != nil {
-		return nil, nil, err
-	}
-	cut.Tables = catalog.Tables
-	if problems := compat.TableProblems(catalog); len(problems) > 0 { // SNAP-19
-		return nil, nil, &LockError{Obstacle: Unfit, Reason: (&compat.ProblemsError{Addr: s.lock.Addr(), Problems: problems}).Error()}
-	}
-	return &cut, catalog, nil
-}
-
-func (s *sessions) point(ctx context.Context) (gtid.Point, error) {
-	r, err := s.lock.Query(ctx, s.cfg.Plan.Status)
 	if err != nil {
-		return gtid.Point{}, fmt.Errorf("reading the position: %w", err)
+		return fmt.Errorf("looking for long transactions: %w", err)
 	}
-	if r.Rows() != 1 || r.Named(0, "File") == "" {
-		return gtid.Point{}, errors.New("the source has no binlog position: its binlog is off")
+	for i := range r.Rows() {
+		if c.known.Table(r.Text(i, 0)) == nil || r.Int(i, 3) < int64(long/time.Second) || c.ours(r.Int(i, 1)) {
+			continue
+		}
+		return &LockError{Obstacle: Busy, Reason: fmt.Sprintf("a transaction of user %s (connection %s) has been open for %s s and has written to table %s; the brief lock would queue behind it, and writers behind the lock; wait for its end, or end it",
+			r.Text(i, 2), r.Text(i, 1), r.Text(i, 3), r.Text(i, 0))}
 	}
-	p := gtid.Point{Position: gtid.Position{File: r.Named(0, "File"), Offset: uint64(r.Int(0, r.Find("Position")))}}
-	if s.cfg.Plan.GTIDs {
-		p.Set, err = gtid.ParseSet(strings.TrimSpace(r.Named(0, "Executed_Gtid_Set")))
-	}
-	return p, err
+	return nil
+}
+
+func (c *cutter) ours(id int64) bool {
+	return id == int64(c.lock.ID()) || slices.ContainsFunc(c.views, func(r *wire.Conn) bool { return id == int64(r.ID()) })
 }

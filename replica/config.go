@@ -30,6 +30,8 @@ type config struct {
 	Encrypted bool `json:",omitempty"`
 	// TimeZone is the source's own, as it was when we last connected.
 	TimeZone string `json:",omitempty"`
+	// Resyncs are the new copies of tables that are asked for, have failed, or came lately, by table name.
+	Resyncs map[string]resync `json:",omitempty"`
 	// Facts are what applying its log depends on, as it was then; nil before that.
 	Facts *facts `json:",omitempty"`
 	// Copy is the first copy; nil before it has begun, and of one that was made before this was kept.

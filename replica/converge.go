@@ -204,7 +204,10 @@ func (d *database) becomeReadable(ctx context.Context, r *replay.Replayer) error
 	if err := r.Wait(); err != nil {
 		return err
 	}
-	if table := d.worthless(); table != "" {
+	if d.jobsLeft() {
+		return nil
+	}
+	if table := d.worthless(); table != "" && !d.spec().Settings.AutoResync {
 		return fmt.Errorf("%w: table %s", snapshot.ErrSchemaChanged, table)
 	}
 	var tables int
@@ -231,6 +234,23 @@ func (d *database) becomeReadable(ctx context.Context, r *replay.Replayer) error
 	d.log.Info("the database is readable: all tables stand at one point", "tables", tables, "point", r.State().Point.String())
 	d.copyDone(time.Time{})
 	return nil
+}
+
+// converge is becomeReadable for those who don't have the gate.
+func (d *database) converge(ctx context.Context) {
+	_ = d.gate.hold(ctx, func() error { // an ending stream is followed by one that looks itself
+		d.convergeHeld(ctx)
+		return nil
+	})
+}
+
+func (d *database) convergeHeld(ctx context.Context) {
+	if d.gate.replayer == nil {
+		return
+	}
+	if err := d.becomeReadable(ctx, d.gate.replayer); err != nil {
+		d.log.Warn("the database could not be made readable; the stream tries it again", "error", err)
+	}
 }
 
 // worthless names a table whose copy has to be made again; "" when there is none.

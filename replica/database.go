@@ -30,6 +30,7 @@ type database struct {
 	log *slog.Logger
 	// gate is for those who work on the database between two batches of its stream.
 	gate *gate
+	jobs *jobs
 
 	changes sync.Mutex // one change of the configuration at a time; taken before mu
 	mu      sync.Mutex
@@ -173,11 +174,15 @@ const steady = 30 * time.Second
 
 // work copies and follows until ctx ends or an error that no other try can mend.
 func (d *database) work(ctx context.Context) error {
+	defer d.startJobs(ctx)()
 	tries := map[string]int{}
 	pause := d.m.opt.FirstPause
 	for {
 		begun, commits := time.Now(), d.achieved()
 		err := d.once(ctx)
+		if isPurged(err) {
+			err = d.skipPurged(ctx, err)
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -315,8 +320,9 @@ func (d *database) status() Status {
 		st.RowsApplied = point.Rows
 		st.LagSeconds = d.lag(point)
 	}
+	begun := d.begunShadows()
 	for _, t := range tables {
-		row := TableStatus{Name: t.Def.Name, State: t.State.String(), Rows: t.Rows}
+		row := TableStatus{Name: t.Def.Name, State: t.State.String(), Rows: t.Rows, Resync: d.resyncStatus(&t, begun[t.ID])}
 		if d.progress != nil && d.progress.tables[t.Def.Name] != nil && t.Window == nil {
 			row.Copy = d.progress.tables[t.Def.Name].status()
 		}
@@ -324,7 +330,7 @@ func (d *database) status() Status {
 		case t.State == storage.Quarantined:
 			row.Error = &t.Reason
 		case t.Damage != nil:
-			row.Error = new(fmt.Sprintf("%v; %s", t.Damage, copyAgain))
+			row.Error = new(fmt.Sprintf("%v; %s", t.Damage, d.copyAgain()))
 		}
 		st.Tables = append(st.Tables, row)
 	}

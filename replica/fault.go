@@ -39,7 +39,7 @@ func judge(err error) verdict {
 	case errors.As(err, &stop):
 		return verdict{kind: "stop", advice: "what it did has to be known before the database can go on: drop the database here and create it anew"}
 	case errors.As(err, &other):
-		return verdict{kind: "other", advice: copyAgain}
+		return verdict{kind: "other", advice: copyAll}
 	case errors.As(err, &spooled):
 		return verdict{tries: forever, kind: "relay", advice: "it is read from the source again"}
 	case errors.As(err, &problems):
@@ -72,7 +72,15 @@ func lockTries(o snapshot.Obstacle) int {
 	return 0
 }
 
-const copyAgain = "a new copy is needed: drop the database here and create it anew"
+const copyAll = "a new copy is needed: drop the database here and create it anew"
+
+// copyAgain says what is to be done about one table that can't be used any more. d.mu is held.
+func (d *database) copyAgain() string {
+	if d.cfg.Spec.Settings.AutoResync {
+		return "it is copied anew by itself (auto_resync)"
+	}
+	return "SYSTEM RESYNC MATERIALIZEDMYSQL TABLE copies it anew"
+}
 
 func judgeStream(c binlog.Class) verdict {
 	switch c {
@@ -87,11 +95,12 @@ func judgeStream(c binlog.Class) verdict {
 	case binlog.AuthFailed:
 		return verdict{kind: "denied", advice: "check the account's password and its REPLICATION SLAVE privilege, then start it again"}
 	case binlog.PurgedLogs:
-		return verdict{kind: "purged", advice: copyAgain + ", and let the source keep its binlogs longer (binlog_expire_logs_seconds)"}
+		return verdict{kind: "purged", advice: "ALTER DATABASE ... MODIFY SETTING auto_resync = 1, and then SYSTEM START MATERIALIZEDMYSQL, " +
+			"copy the tables anew one by one while the old rows are served; and let the source keep its binlogs longer (binlog_expire_logs_seconds)"}
 	case binlog.Rewound:
-		return verdict{kind: "rewound", advice: copyAgain}
+		return verdict{kind: "rewound", advice: copyAll}
 	case binlog.UnknownEvent, binlog.Incident, binlog.TooLarge:
-		return verdict{kind: "event", advice: copyAgain}
+		return verdict{kind: "event", advice: copyAll}
 	case binlog.Misconfigured:
 		return verdict{kind: "source", advice: "put it right on the source, then start it again"}
 	case binlog.UnknownIdentity, binlog.Cancelled:

@@ -143,7 +143,7 @@ func TestPurgedLogs(t *testing.T) {
 	require.NoError(t, f.manager.Start(t.Context(), "shop"))
 	text := f.failed()
 	require.Contains(t, text, "binary logs purged")
-	require.Contains(t, text, "a new copy is needed")
+	require.Contains(t, text, "auto_resync = 1")
 	require.Contains(t, f.rows("a"), "2|two") // still readable
 	f.restart()
 	require.Contains(t, f.failed(), "binary logs purged")
@@ -358,7 +358,8 @@ func TestDefinitionsChangeWhileCopying(t *testing.T) {
 func TestModifySettings(t *testing.T) {
 	f := shared(t)
 	require.NoError(t, f.manager.ModifySettings(t.Context(), "shop", map[string]string{"max_flush_data_time": "10"}))
-	require.ErrorContains(t, f.manager.ModifySettings(t.Context(), "shop", map[string]string{"include_tables": "a", "max_rows_in_buffer": "x"}), "can't be changed after the first copy")
+	require.ErrorContains(t, f.manager.ModifySettings(t.Context(), "shop", map[string]string{"include_tables": "a", "max_rows_in_buffer": "x"}), "is not a number above 0")
+	require.Empty(t, f.status().Settings.IncludeTables) // all of them or none
 	f.restart()
 	require.Equal(t, 10*time.Millisecond, f.status().Settings.MaxFlushDataTime)
 	f.exec("INSERT INTO a VALUES (3, 'three')")

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/tidemarkdb/tidemark/replay"
 )
@@ -64,6 +65,29 @@ func (g *gate) settle(ctx context.Context, r *replay.Replayer) error {
 	return r.Wait()
 }
 
+// errEnding is the error of a hold for which there is no time any more: the stream is about to end.
+var errEnding = errors.New("the stream is about to end")
+
+// between is hold, but waits for the next stream when one is about to end.
+func (g *gate) between(ctx context.Context, do func() error) error {
+	for {
+		err := g.hold(ctx, do)
+		if !errors.Is(err, errEnding) {
+			return err
+		}
+		if !sleep(ctx, lookAgain) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// restart ends the stream that runs, so that it is opened anew. The gate is held.
+func (g *gate) restart() {
+	if g.replayer != nil {
+		g.failed = errRestart
+	}
+}
+
 // hold runs do while the stream stands between two batches and no commit of it is under way. do sees in g.replayer what
 // is committed, and must be brief: everything else of the database waits.
 func (g *gate) hold(ctx context.Context, do func() error) error {
@@ -74,8 +98,8 @@ func (g *gate) hold(ctx context.Context, do func() error) error {
 	if g.replayer != nil && g.failed == nil {
 		g.failed = g.replayer.Wait()
 	}
-	if g.failed != nil {
-		return g.failed
+	if g.replayer != nil && g.failed != nil {
+		return fmt.Errorf("%w: %w", errEnding, g.failed)
 	}
 	return do()
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemarkdb/tidemark/replay"
 )
 
 // Whoever waits for the gate has it after the batch in hand, however fast the stream takes it again.
@@ -33,9 +35,10 @@ func TestGateIsFair(t *testing.T) {
 func TestGateTellsTheStream(t *testing.T) {
 	g := newGate()
 	boom := errors.New("boom")
+	g.follow(replay.New(replay.Config{}, nil, replay.State{}), nil)
 	require.NoError(t, g.hold(t.Context(), func() error { g.failed = boom; return nil }))
+	require.ErrorIs(t, g.hold(t.Context(), func() error { return nil }), errEnding)
 	require.ErrorIs(t, g.enter(t.Context()), boom)
-	require.ErrorIs(t, g.hold(t.Context(), func() error { return nil }), boom)
 	g.follow(nil, nil) // the next stream
 	require.NoError(t, g.enter(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -26,6 +26,9 @@ type Options struct {
 	// FirstPause is the pause before the first new try to reach a lost source; it doubles up to the setting
 	// max_wait_time_when_mysql_unavailable. 0: 200 ms.
 	FirstPause time.Duration
+	// ResyncPause is the pause behind the first failed copy of a table beside the stream, and between two that came; it
+	// doubles up to an hour. 0: 10 s.
+	ResyncPause time.Duration
 	// RetentionEvery is how often a source is asked for how long it still keeps what is needed. 0: a minute.
 	RetentionEvery time.Duration
 	// CredentialsDir has the files with passwords, certificates and keys, and the programs that print a password, that settings
@@ -53,6 +56,9 @@ func NewManager(store *storage.Store, logger *slog.Logger, opt Options) (*Manage
 	}
 	if opt.FirstPause == 0 {
 		opt.FirstPause = 200 * time.Millisecond
+	}
+	if opt.ResyncPause == 0 {
+		opt.ResyncPause = 10 * time.Second
 	}
 	if opt.RetentionEvery == 0 {
 		opt.RetentionEvery = retentionEvery
@@ -90,7 +96,7 @@ func (m *Manager) Close() {
 }
 
 func (m *Manager) add(id storage.DatabaseID, cfg *config) *database {
-	d := &database{m: m, id: id, cfg: cfg, gate: newGate(), log: m.log.With("database", cfg.Spec.Name)}
+	d := &database{m: m, id: id, cfg: cfg, gate: newGate(), jobs: newJobs(), log: m.log.With("database", cfg.Spec.Name)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dbs[cfg.Spec.Name] = d
@@ -296,32 +302,6 @@ func (m *Manager) Drop(ctx context.Context, name string, ifExists bool) error {
 	defer m.mu.Unlock()
 	delete(m.dbs, name)
 	return nil
-}
-
-// fixedSettings say which tables there are, which a copy has decided.
-var fixedSettings = []string{"materialized_mysql_tables_list", "include_tables", "exclude_tables"}
-
-// ModifySettings changes settings while the database runs; all of them or none.
-func (m *Manager) ModifySettings(ctx context.Context, name string, values map[string]string) error {
-	return m.change(ctx, name, func(d *database) error {
-		before := d.spec()
-		err := d.update(ctx, func(c *config) error {
-			var errs []error
-			for name, value := range values {
-				if slices.Contains(fixedSettings, strings.ToLower(name)) {
-					errs = append(errs, fmt.Errorf("setting %s can't be changed after the first copy; drop the database and create it anew", name))
-					continue
-				}
-				errs = append(errs, c.Spec.modify(name, value))
-			}
-			c.Encrypted = c.Encrypted && slices.Equal(before.addresses(), c.Spec.addresses())
-			return errors.Join(append(errs, m.opt.checkFiles(&c.Spec.Settings.Connection), c.Spec.Settings.Connection.validate())...)
-		})
-		if err == nil {
-			d.reconnect(m.ctx, &before)
-		}
-		return err
-	})
 }
 
 // Status tells of all databases, by name.

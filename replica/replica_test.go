@@ -27,6 +27,7 @@ type fixture struct {
 	dir     string
 	store   *storage.Store
 	manager *Manager
+	auto    bool // auto_resync
 }
 
 func newFixture(t *testing.T, source *mysqltest.Server, db string) *fixture {
@@ -41,7 +42,7 @@ func (f *fixture) open() {
 	log := slog.New(slog.NewTextHandler(f.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	f.store, err = storage.Open(f.dir, storage.Options{ReserveBytes: 1})
 	require.NoError(f.t, err)
-	f.manager, err = NewManager(f.store, log, Options{Readers: 2, FirstPause: 20 * time.Millisecond})
+	f.manager, err = NewManager(f.store, log, Options{Readers: 2, FirstPause: 20 * time.Millisecond, ResyncPause: 50 * time.Millisecond})
 	require.NoError(f.t, err)
 }
 
@@ -64,7 +65,9 @@ func (f *fixture) restart() {
 }
 
 func (f *fixture) spec() Spec {
-	return Spec{Name: "shop", Host: f.source.Host, Port: f.source.Port, SourceDatabase: f.db, User: f.source.User, Password: f.source.Password, Settings: DefaultSettings()}
+	settings := DefaultSettings()
+	settings.AutoResync = f.auto
+	return Spec{Name: "shop", Host: f.source.Host, Port: f.source.Port, SourceDatabase: f.db, User: f.source.User, Password: f.source.Password, Settings: settings}
 }
 
 func (f *fixture) create() {
@@ -82,7 +85,7 @@ func (f *fixture) status() Status {
 // wait waits until the status is as wanted. The time limit is generous: it is there for tests that fail.
 func (f *fixture) wait(what string, cond func(Status) bool) Status {
 	f.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; {
 		st := f.status()
 		if cond(st) {
 			return st

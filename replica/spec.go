@@ -60,6 +60,10 @@ type Settings struct {
 	RelayMaxBytes int64
 	// AllowsQueryWhenMySQLLost tells whether a database whose source is lost answers queries (allows_query_when_mysql_lost, 1).
 	AllowsQueryWhenMySQLLost bool
+	// AutoResync lets tables that can't be followed any more, damaged ones included, be copied anew by themselves beside
+	// the stream, with growing pauses between the tries, and a database whose source has purged what was not read yet go
+	// on that way (auto_resync, 1).
+	AutoResync bool
 	// TablesList names the tables to copy, empty: all (materialized_mysql_tables_list, separated by commas).
 	TablesList []string
 	// IncludeTables and ExcludeTables are regular expressions over the whole name of a table; a table is copied when it is
@@ -78,7 +82,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		MaxRowsInBuffer: 65505, MaxBytesInBuffer: 1 << 20, MaxRowsInBuffers: 65505, MaxBytesInBuffers: 1 << 20,
 		MaxFlushDataTime: 200 * time.Millisecond, MaxWaitTimeWhenMySQLUnavailable: 30 * time.Second, RelayMaxBytes: relay.DefaultMaxBytes, AllowsQueryWhenMySQLLost: true,
-		SnapshotLock: compat.LockAuto, Connection: defaultConnection(),
+		AutoResync: true, SnapshotLock: compat.LockAuto, Connection: defaultConnection(),
 	}
 }
 
@@ -95,8 +99,9 @@ var settings = map[string]setting{
 	"max_bytes_in_buffers":                 number(func(s *Settings) *int64 { return &s.MaxBytesInBuffers }),
 	"max_flush_data_time":                  milliseconds(func(s *Settings) *time.Duration { return &s.MaxFlushDataTime }),
 	"max_wait_time_when_mysql_unavailable": milliseconds(func(s *Settings) *time.Duration { return &s.MaxWaitTimeWhenMySQLUnavailable }),
-	"relay_max_bytes":                      number(func(s *Settings) *int64 { return &s.RelayMaxBytes }),
 	"allows_query_when_mysql_lost":         flag(func(s *Settings) *bool { return &s.AllowsQueryWhenMySQLLost }),
+	"auto_resync":                          flag(func(s *Settings) *bool { return &s.AutoResync }),
+	"relay_max_bytes":                      number(func(s *Settings) *int64 { return &s.RelayMaxBytes }),
 	"materialized_mysql_tables_list":       {setList, func(s *Settings) string { return strings.Join(s.TablesList, ",") }},
 	"include_tables":                       expression(func(s *Settings) *string { return &s.IncludeTables }),
 	"exclude_tables":                       expression(func(s *Settings) *string { return &s.ExcludeTables }),
@@ -198,13 +203,6 @@ func expression(field func(*Settings) *string) setting {
 	}
 }
 
-func bit(b bool) string {
-	if b {
-		return "1"
-	}
-	return "0"
-}
-
 func flag(field func(*Settings) *bool) setting {
 	return setting{
 		set: func(s *Settings, value string) error {
@@ -218,7 +216,12 @@ func flag(field func(*Settings) *bool) setting {
 			}
 			return nil
 		},
-		get: func(s *Settings) string { return bit(*field(s)) },
+		get: func(s *Settings) string {
+			if *field(s) {
+				return "1"
+			}
+			return "0"
+		},
 	}
 }
 

@@ -73,6 +73,8 @@ type TableStatus struct {
 	Rows  int64  `json:"rows"`
 	// Error is why the table is in quarantine; nil when it is not.
 	Error *string `json:"error"`
+	// Resync tells of the new copy of the table that is made beside the stream; nil when none is made or due.
+	Resync *ResyncStatus `json:"resync,omitempty"`
 	// Copy is the progress of the table in the first copy; nil when none is under way.
 	Copy *TableCopy `json:"copy,omitempty"`
 }
@@ -90,6 +92,29 @@ type TableCopy struct {
 	// RowsTakenOver were copied before the copy broke off, and not read again.
 	RowsTakenOver uint64 `json:"rows_taken_over"`
 }
+
+// ResyncStatus is how far a new copy of one table is.
+type ResyncStatus struct {
+	State ResyncState `json:"state"`
+	// Rows are those copied so far, TotalRows the source's estimate of all.
+	Rows      uint64 `json:"rows"`
+	TotalRows uint64 `json:"total_rows"`
+	// Tries counts those that failed, NextTry is when the next one begins; nil: as soon as one of the jobs is free.
+	Tries   int        `json:"tries"`
+	NextTry *time.Time `json:"next_try"`
+	// Error is why the last try failed; nil when none did.
+	Error *string `json:"error"`
+}
+
+// ResyncState is what a new copy of a table is at.
+type ResyncState string
+
+// The states of a new copy, in their order.
+const (
+	ResyncWaiting  ResyncState = "waiting"  // for its turn, or for the time of its next try
+	ResyncCopying  ResyncState = "copying"  // rows are read from the source
+	ResyncCatching ResyncState = "catching" // changes since then are applied, until it meets the stream
+)
 
 // CopyProgress is how far a first copy is.
 type CopyProgress struct {

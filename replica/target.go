@@ -33,6 +33,12 @@ func (r *rows) Prepared(xid string) ([]byte, bool, error) {
 	return b, err == nil, err
 }
 
+// adopt takes a table that somebody else has put into the store.
+func (r *rows) adopt(table string, id storage.TableID) {
+	r.ids = maps.Clone(r.ids)
+	r.ids[table] = id
+}
+
 // target is one transaction of the store under the names that replay uses.
 type target struct {
 	rows   *rows

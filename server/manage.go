@@ -21,6 +21,7 @@ type Manager interface {
 	Start(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
 	Drop(ctx context.Context, name string, ifExists bool) error
+	Resync(ctx context.Context, name, table string) error
 	ModifySettings(ctx context.Context, name string, settings map[string]string) error
 	Status() []replica.Status
 	Brief() []replica.Brief
@@ -47,6 +48,8 @@ func (s *session) manage(ctx context.Context, st admin.Statement) (outcome, erro
 		return done, s.managed(st.Name, m.Start(ctx, st.Name))
 	case *admin.Stop:
 		return done, s.managed(st.Name, m.Stop(ctx, st.Name))
+	case *admin.Resync:
+		return done, s.resync(ctx, st)
 	case *admin.Verify:
 		return s.verify(ctx, st.Name)
 	case *admin.VerifyStore:
@@ -127,6 +130,15 @@ func (s *session) dropDatabase(ctx context.Context, st *admin.DropDatabase) erro
 		s.database = ""
 	}
 	return err
+}
+
+func (s *session) resync(ctx context.Context, st *admin.Resync) error {
+	err := s.server.manager.Resync(ctx, st.Database, st.Table)
+	var missing *replica.NoTableError
+	if errors.As(err, &missing) {
+		return sqlerr.New(sqlerr.NoSuchTable, "%s", err.Error())
+	}
+	return s.managed(st.Database, err)
 }
 
 // verify compares a database with its source: one row a table, sent when the table is done.

@@ -57,6 +57,9 @@ func (m *fakeManager) Stop(_ context.Context, name string) error  { return m.cal
 func (m *fakeManager) Drop(_ context.Context, name string, ifExists bool) error {
 	return m.call("drop %s %v", name, ifExists)
 }
+func (m *fakeManager) Resync(_ context.Context, name, table string) error {
+	return m.call("resync %s.%s", name, table)
+}
 func (m *fakeManager) ModifySettings(_ context.Context, name string, settings map[string]string) error {
 	return m.call("modify %s %v", name, settings)
 }

@@ -199,6 +199,21 @@ var tableColumns = []systemColumn[*tableRow]{
 	{result.Double("copy_rows_per_second"), of(tableCopyOf, func(c *replica.TableCopy) any { return c.RowsPerSecond })},
 	{result.Double("copy_left_seconds"), of(tableCopyOf, func(c *replica.TableCopy) any { return c.LeftSeconds })},
 	{result.Uint("copy_rows_taken_over"), of(tableCopyOf, func(c *replica.TableCopy) any { return c.RowsTakenOver })},
+	{result.Name("resync"), of(resyncOf, func(r *replica.ResyncStatus) any { return string(r.State) })},
+	{result.Uint("resync_rows"), of(resyncOf, func(r *replica.ResyncStatus) any { return r.Rows })},
+	{result.Uint("resync_total_rows"), of(resyncOf, func(r *replica.ResyncStatus) any { return r.TotalRows })},
+	{result.Uint("resync_tries"), of(resyncOf, func(r *replica.ResyncStatus) any { return r.Tries })},
+	{result.DateTime("resync_next_try"), of(resyncOf, func(r *replica.ResyncStatus) any { return timeOrNil(r.NextTry) })},
+	{result.LongText("resync_error"), of(resyncOf, func(r *replica.ResyncStatus) any { return r.Error })},
+}
+
+func resyncOf(r *tableRow) *replica.ResyncStatus { return r.Resync }
+
+func timeOrNil(t *time.Time) any {
+	if t == nil {
+		return nil
+	}
+	return t.In(time.UTC).Format(timeForm)
 }
 
 func tablesTable(m Manager) *result.Table {

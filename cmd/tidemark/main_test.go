@@ -70,6 +70,20 @@ func TestParseSource(t *testing.T) {
 	}
 }
 
+func TestSplitTable(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"shop.orders": {"shop", "orders"}, "`my.shop`.`or``ders`": {"my.shop", "or`ders"}, "a b.c d": {"a b", "c d"}, "shop.`x.y`": {"shop", "x.y"},
+	} {
+		database, table, err := splitTable(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, [2]string{database, table}, text)
+	}
+	for _, bad := range []string{"", "shop", "shop.", ".orders", "a.b.c", "`a`b.c", "`a.b", "a.`b"} {
+		_, _, err := splitTable(bad)
+		require.Error(t, err, bad)
+	}
+}
+
 func TestCreateStatement(t *testing.T) {
 	text, err := createStatement("my shop", "mysql://u:it's@h:3307/app", []string{"exclude_tables=tmp_.*"})
 	require.NoError(t, err)

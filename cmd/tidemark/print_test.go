@@ -13,9 +13,11 @@ import (
 
 func TestPrintStatus(t *testing.T) {
 	lag, fault := 1.25, "the source does not answer; it is tried again"
+	failure, next := "no room", time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	list := []replica.Status{
 		{Name: "shop", Source: "db:3306/shop", State: replica.StateStreaming, File: "binlog.000001", Position: 157, LagSeconds: &lag, RowsApplied: 12,
-			Tables: []replica.TableStatus{{Name: "orders", State: "live", Rows: 3}, {Name: "bad", State: "quarantined", Error: &fault}}},
+			Tables: []replica.TableStatus{{Name: "orders", State: "live", Rows: 3}, {Name: "bad", State: "quarantined", Error: &fault,
+				Resync: &replica.ResyncStatus{State: replica.ResyncWaiting, Tries: 2, NextTry: &next, Error: &failure}}}},
 		{Name: "zoo", Source: "db:3306/zoo", State: replica.StateSnapshot, Copy: &replica.CopyProgress{Rows: 50, TotalRows: 200}, Error: &fault},
 	}
 	var b bytes.Buffer
@@ -28,6 +30,7 @@ TABLE   STATE        ROWS
 orders  live         3
 bad     quarantined  0
 shop.bad is in quarantine: the source does not answer; it is tried again
+a new copy of shop.bad: waiting: no room, next try at 2026-05-04 03:02:01
 zoo: the source does not answer; it is tried again
 `, b.String())
 }

@@ -40,6 +40,19 @@ func (p *progress) show(st *replica.Status) {
 	}
 }
 
+// note shows a line of text in place of the bar.
+func (p *progress) note(text string) {
+	if p.terminal {
+		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
+		p.shown = true
+		return
+	}
+	if now := time.Now(); now.Sub(p.last) >= plainEvery {
+		p.last = now
+		fmt.Fprintln(p.out, text)
+	}
+}
+
 // end leaves the bar's line.
 func (p *progress) end() {
 	if p.shown {

@@ -175,6 +175,9 @@ type tableRow struct {
 	replica.TableStatus
 	copy    replica.TableCopy
 	copying bool
+	resync  replica.ResyncStatus
+	again   bool // there is a resync
+	next    time.Time
 }
 
 func (r *tableRow) columns() columns {
@@ -183,7 +186,24 @@ func (r *tableRow) columns() columns {
 		{"database", &r.database}, {"name", &r.Name}, {"state", &r.State}, {"rows", &r.Rows}, {"error", &r.Error},
 		{"copied_rows", first(&c.Rows, &r.copying)}, {"copy_rows", some(&c.TotalRows)}, {"copied_bytes", some(&c.Bytes)}, {"copied_chunks", some(&c.Chunks)},
 		{"copy_rows_per_second", some(&c.RowsPerSecond)}, {"copy_left_seconds", &c.LeftSeconds}, {"copy_rows_taken_over", some(&c.RowsTakenOver)},
+		{"resync", first(&r.resync.State, &r.again)}, {"resync_rows", some(&r.resync.Rows)}, {"resync_total_rows", some(&r.resync.TotalRows)},
+		{"resync_tries", some(&r.resync.Tries)}, {"resync_next_try", moment{&r.next}}, {"resync_error", &r.resync.Error},
 	}
+}
+
+// status puts the parts together.
+func (r *tableRow) status() replica.TableStatus {
+	st := r.TableStatus
+	if r.copying {
+		st.Copy = &r.copy
+	}
+	if r.again {
+		st.Resync = &r.resync
+		if !r.next.IsZero() {
+			st.Resync.NextTry = &r.next
+		}
+	}
+	return st
 }
 
 func readTables(ctx context.Context, tx *sql.Tx, list []replica.Status) error {
@@ -197,12 +217,9 @@ func readTables(ctx context.Context, tx *sql.Tx, list []replica.Status) error {
 		if err := row.columns().scan(rows); err != nil {
 			return err
 		}
-		if row.copying {
-			row.Copy = &row.copy
-		}
 		for i := range list {
 			if list[i].Name == row.database {
-				list[i].Tables = append(list[i].Tables, row.TableStatus)
+				list[i].Tables = append(list[i].Tables, row.status())
 			}
 		}
 	}

@@ -162,6 +162,13 @@ func TestSync(t *testing.T) {
 	require.Contains(t, out, "shop is complete: 1 tables, 2 rows")
 	require.Equal(t, int64(2), status(t, address).Tables[0].Rows)
 
+	code, out, errs = tidemark(t, "", "sync", "resync", "shop.orders", "--wait", "--addr", address)
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "shop.orders is copied anew: 2 rows")
+	code, _, errs = tidemark(t, "", "sync", "resync", "shop.nothing", "--addr", address)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "doesn't exist here")
+
 	source.Exec(t, database, "INSERT INTO orders VALUES (3, 'c')")
 	require.Eventually(t, func() bool { return status(t, address).Tables[0].Rows == 3 }, 30*time.Second, 20*time.Millisecond)
 	st := status(t, address)

@@ -14,9 +14,10 @@ func newSync() *cobra.Command {
 		Long: `Manages materialized databases on a running server. The same can be done in SQL:
   CREATE DATABASE shop ENGINE = MaterializedMySQL('host:port', 'database', 'user', 'password');
   SYSTEM STOP MATERIALIZEDMYSQL shop;  SYSTEM START MATERIALIZEDMYSQL shop;
+  SYSTEM RESYNC MATERIALIZEDMYSQL TABLE shop.orders;
   SELECT * FROM system.materialized_mysql;  DROP DATABASE shop;`,
 	}
-	cmd.AddCommand(newSyncStart(), newSyncStop(), newSyncStatus(), newSyncDrop())
+	cmd.AddCommand(newSyncStart(), newSyncStop(), newSyncStatus(), newSyncResync(), newSyncDrop())
 	return cmd
 }
 

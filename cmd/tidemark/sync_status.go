@@ -135,6 +135,9 @@ func printFaults(out io.Writer, list []replica.Status) error {
 			if t.Error != nil {
 				fmt.Fprintf(out, "%s.%s is in quarantine: %s\n", st.Name, t.Name, *t.Error)
 			}
+			if t.Resync != nil {
+				fmt.Fprintf(out, "a new copy of %s\n", resyncText(st.Name, &t))
+			}
 		}
 	}
 	return nil

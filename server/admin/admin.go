@@ -7,6 +7,7 @@
 //	DROP DATABASE [IF EXISTS] x
 //	SYSTEM START MATERIALIZEDMYSQL x
 //	SYSTEM STOP MATERIALIZEDMYSQL x
+//	SYSTEM RESYNC MATERIALIZEDMYSQL TABLE x.t
 //	SYSTEM VERIFY MATERIALIZEDMYSQL x
 //	SYSTEM VERIFY STORE
 //
@@ -58,6 +59,9 @@ type Start struct{ Name string }
 // Stop pauses following the source; the data stay readable.
 type Stop struct{ Name string }
 
+// Resync copies one table anew while its old copy is served.
+type Resync struct{ Database, Table string }
+
 // Verify compares a database with its source.
 type Verify struct{ Name string }
 
@@ -69,6 +73,7 @@ func (*AlterDatabase) statement()  {}
 func (*DropDatabase) statement()   {}
 func (*Start) statement()          {}
 func (*Stop) statement()           {}
+func (*Resync) statement()         {}
 func (*Verify) statement()         {}
 func (*VerifyStore) statement()    {}
 
@@ -201,7 +206,8 @@ func (p *parser) system() Statement {
 		p.expect("MATERIALIZEDMYSQL")
 		return &Stop{Name: p.name()}
 	case p.take("RESYNC"):
-		p.err = &Unsupported{"SYSTEM RESYNC", "drop the database and create it again to copy it anew"}
+		p.expect("MATERIALIZEDMYSQL", "TABLE")
+		return p.resync()
 	case p.take("VERIFY"):
 		if p.take("STORE") {
 			return &VerifyStore{}
@@ -209,9 +215,16 @@ func (p *parser) system() Statement {
 		p.expect("MATERIALIZEDMYSQL")
 		return &Verify{Name: p.name()}
 	default:
-		p.fail("SYSTEM is followed by START, STOP or VERIFY, not by %s", p.tok)
+		p.fail("SYSTEM is followed by START, STOP, RESYNC or VERIFY, not by %s", p.tok)
 	}
 	return nil
+}
+
+func (p *parser) resync() Statement {
+	r := &Resync{Database: p.name()}
+	p.expect(".")
+	r.Table = p.name()
+	return r
 }
 
 func (p *parser) create() Statement {

@@ -20,6 +20,8 @@ func TestParse(t *testing.T) {
 		`/* c */ CREATE DATABASE IF NOT EXISTS shop -- here
 			ENGINE = CnchMaterializedMySQL('db.example:3307', 'app', 'repl', 'it''s; --x')
 			SETTINGS max_rows_in_buffer = 65505, include_tables = '^a$|b', x=-1, allows_query_when_mysql_lost = true`: &again,
+		`system resync MaterializedMySQL table shop.orders;`:            &Resync{"shop", "orders"},
+		"SYSTEM RESYNC MATERIALIZEDMYSQL TABLE `sh.op` . `or``ders`":    &Resync{"sh.op", "or`ders"},
 		`ALTER DATABASE shop MODIFY SETTING max_flush_data_time = 200;`: &AlterDatabase{"shop", []Setting{{"max_flush_data_time", "200"}}},
 		`DROP DATABASE shop`:                     &DropDatabase{Name: "shop"},
 		"DROP SCHEMA IF EXISTS `a b`":            &DropDatabase{Name: "a b", IfExists: true},
@@ -54,8 +56,9 @@ func TestParseErrors(t *testing.T) {
 		`CREATE DATABASE shop ENGINE = MaterializedMySQL('h', 'd', 'u', 'S3cret') SETTINGS a`:               "= was expected",
 		`CREATE DATABASE shop ENGINE = MaterializedMySQL('h', 'd', 'u', 'S3cret`:                            "the password was expected",
 		`CREATE DATABASE shop ENGINE = MaterializedMySQL('h', 'd', 'u', 'S3cret') TABLE OVERRIDE t (a INT)`: "doesn't yet support 'TABLE OVERRIDE'",
-		`SYSTEM RESYNC MATERIALIZEDMYSQL TABLE shop.t`:                                                      "doesn't yet support 'SYSTEM RESYNC'",
-		`SYSTEM RELOAD CONFIG`:           "SYSTEM is followed by START, STOP or VERIFY",
+		`SYSTEM RESYNC MATERIALIZEDMYSQL TABLE orders`:                                                      ". was expected where the end",
+		`SYSTEM RESYNC MATERIALIZEDMYSQL shop.orders`:                                                       "TABLE was expected where 'shop'",
+		`SYSTEM RELOAD CONFIG`:           "SYSTEM is followed by START, STOP, RESYNC or VERIFY",
 		`DROP DATABASE`:                  "a name was expected where the end of the statement stands",
 		`DROP DATABASE a b`:              "the statement should end where 'b' stands",
 		`SYSTEM START MATERIALIZEDMYSQL`: "a name was expected",
@@ -64,7 +67,7 @@ func TestParseErrors(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 		require.NotContains(t, err.Error(), "S3cret", text) // OPS-13
 	}
-	_, err := Parse(`SYSTEM RESYNC MATERIALIZEDMYSQL TABLE shop.t`)
+	_, err := Parse(`CREATE DATABASE shop ENGINE = MaterializedMySQL('h', 'd', 'u', 'p') TABLE OVERRIDE t (a INT)`)
 	var u *Unsupported
 	require.True(t, errors.As(err, &u))
 }

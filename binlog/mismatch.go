@@ -53,6 +53,7 @@ func expected(c *schema.Column) (want mapColumn, ok bool) {
 		schema.MediumText: {typ: typeBlob, length: 3}, schema.LongText: {typ: typeBlob, length: 4},
 		schema.TinyBlob: {typ: typeBlob, length: 1}, schema.Blob: {typ: typeBlob, length: 2},
 		schema.MediumBlob: {typ: typeBlob, length: 3}, schema.LongBlob: {typ: typeBlob, length: 4},
+		schema.Geometry: {typ: typeGeometry, length: 4}, schema.Vector: {typ: typeVector, length: 4},
 		schema.DateTime: {typ: typeDateTime2, fsp: c.FSP}, schema.Timestamp: {typ: typeTimestamp2, fsp: c.FSP},
 		schema.Time: {typ: typeTime2, fsp: c.FSP}, schema.Decimal: {typ: typeNewDecimal, prec: c.Precision, scale: c.Scale},
 		schema.Bit:  {typ: typeBit, bits: c.Length, length: (c.Length + 7) / 8},

@@ -98,7 +98,7 @@ func integer(size int, unsigned bool, signedRead, unsignedRead readFunc) columnD
 // lengthPrefix is the number of bytes of the length in front of a string.
 func lengthPrefix(m *mapColumn) int {
 	switch {
-	case m.typ == typeBlob:
+	case m.typ == typeBlob, m.typ == typeGeometry, m.typ == typeVector:
 		return m.length
 	case m.length > 255:
 		return 2

@@ -207,17 +207,28 @@ const (
 	colExtra
 	colComment
 	colGenerated
+	colSRID
 )
 
-func (r *reader) readColumns() error {
-	query := "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_DEFAULT, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_TYPE, EXTRA, COLUMN_COMMENT, GENERATION_EXPRESSION" +
-		" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = " + wire.Literal(r.database) + " ORDER BY TABLE_NAME, ORDINAL_POSITION"
-	return r.each(query, func(row []*string) {
-		if t := r.tables[text(row[colTable])]; t != nil {
-			t.columns = append(t.columns, row)
-			t.add(row)
+// referenceSystem is the last column of the query in readColumns, as younger and older servers have it. From the manual:
+// MySQL, "The INFORMATION_SCHEMA COLUMNS Table": SRS_ID came with 8.0.
+var referenceSystem = []string{"SRS_ID", "NULL"}
+
+func (r *reader) readColumns() (err error) {
+	for _, last := range referenceSystem {
+		query := "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_DEFAULT, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_TYPE, EXTRA, COLUMN_COMMENT, GENERATION_EXPRESSION, " + last +
+			" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = " + wire.Literal(r.database) + " ORDER BY TABLE_NAME, ORDINAL_POSITION"
+		err = r.each(query, func(row []*string) {
+			if t := r.tables[text(row[colTable])]; t != nil {
+				t.columns = append(t.columns, row)
+				t.add(row)
+			}
+		})
+		if wire.Code(err) != wire.CodeUnknownColumn {
+			break
 		}
-	})
+	}
+	return err
 }
 
 // Columns of the query in readStatistics, and of what SHOW INDEX is brought to.

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tidemarkdb/tidemark/schema"
@@ -18,6 +19,13 @@ func parseColumn(row []*string) (schema.Column, error) {
 	c.Nullable, c.Comment = text(row[colNullable]) == "YES", text(row[colComment])
 	c.Charset, c.Collation = text(row[colCharset]), text(row[colCollation])
 	parseExtra(&c, text(row[colExtra]), text(row[colGenerated]))
+	if row[colSRID] != nil {
+		srid, err := strconv.ParseUint(*row[colSRID], 10, 32)
+		if err != nil {
+			return c, fmt.Errorf("column %s: SRS_ID %q: %w", c.Name, *row[colSRID], err)
+		}
+		c.SRID = new(uint32(srid))
+	}
 	// Before 8.0.13 there is no DEFAULT_GENERATED, and this is the only default that is no literal (from the manual: MySQL
 	// 8.0, "Data Type Default Values"). No literal of these types begins like that.
 	if (c.Type == schema.DateTime || c.Type == schema.Timestamp) && strings.HasPrefix(strings.ToUpper(text(row[colDefault])), "CURRENT_TIMESTAMP") {

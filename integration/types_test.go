@@ -3,8 +3,10 @@ package integration
 import (
 	"database/sql"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +258,38 @@ func listCases() []typeCase {
 	}
 }
 
+func spatialCases() []typeCase {
+	shapes := map[string][]string{
+		"POINT":              {"ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(-1.5 1e300)')", "ST_SRID(POINT(10, 50), 4326)"},
+		"LINESTRING":         {"ST_GeomFromText('LINESTRING(0 0,1 1,2 0)')"},
+		"POLYGON":            {"ST_GeomFromText('POLYGON((0 0,10 0,10 10,0 10,0 0),(5 5,7 5,7 7,5 7,5 5))')"},
+		"MULTIPOINT":         {"ST_GeomFromText('MULTIPOINT((0 0),(20 20))')"},
+		"MULTILINESTRING":    {"ST_GeomFromText('MULTILINESTRING((10 48,10 21),(16 44,16 23))')"},
+		"MULTIPOLYGON":       {"ST_GeomFromText('MULTIPOLYGON(((0 0,1 0,1 1,0 1,0 0)),((5 5,7 5,7 7,5 7,5 5)))')"},
+		"GEOMETRYCOLLECTION": {"ST_GeomFromText('GEOMETRYCOLLECTION(POINT(10 10),LINESTRING(15 15,20 20))')", "ST_GeomFromText('GEOMETRYCOLLECTION EMPTY')"},
+	}
+	var all []string
+	var cases []typeCase
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		all = append(all, shapes[name]...)
+		cases = append(cases, typeCase{"g_" + strings.ToLower(name), name, shapes[name], nil})
+	}
+	point := func(r *rand.Rand) string { return fmt.Sprintf("POINT(%v, %v)", r.NormFloat64(), r.NormFloat64()) }
+	return append(cases, typeCase{"g_any", "GEOMETRY", all, point}, // TYPE-25
+		typeCase{"g_4326", "POINT SRID 4326", []string{"ST_GeomFromText('POINT(50 10)', 4326)"}, nil},
+		typeCase{"g_0", "GEOMETRY SRID 0", all[:1], point})
+}
+
+func vectorCases() []typeCase {
+	floats := func(r *rand.Rand) string {
+		return fmt.Sprintf("STRING_TO_VECTOR('[%v, %v, %v]')", float32(r.NormFloat64()), r.IntN(100), float32(r.NormFloat64()*1e30))
+	}
+	return []typeCase{
+		{"vec3", "VECTOR(3)", []string{"STRING_TO_VECTOR('[1, 2, 3]')", "STRING_TO_VECTOR('[1.5, -2]')", "X'0000803F'", "STRING_TO_VECTOR('[-0.0, 1e38, 1e-37]')"}, floats},
+		{"vec", "VECTOR", []string{"STRING_TO_VECTOR('[0]')", "REPEAT(X'0000803F', 2048)"}, floats},
+	}
+}
+
 func jsonCases() []typeCase {
 	return []typeCase{{"js", "JSON", []string{
 		"'null'", "'true'", "'false'", "'0'", "'-1'", "'1.5'", "'-0.0'", "'1e300'", "'1e-7'", "'100000000000000000000'", "'18446744073709551615'", "'-9223372036854775808'",
@@ -271,7 +305,7 @@ func jsonCases() []typeCase {
 
 func allTypeCases() []typeCase {
 	var all []typeCase
-	for _, cases := range [][]typeCase{integerCases(), numberCases(), timeCases(), textCases(), listCases(), jsonCases()} {
+	for _, cases := range [][]typeCase{integerCases(), numberCases(), timeCases(), textCases(), listCases(), jsonCases(), spatialCases(), vectorCases()} {
 		all = append(all, cases...)
 	}
 	return all

@@ -213,6 +213,9 @@ func (t *Table) columnLine(c *schema.Column) string {
 	case c.Type == schema.Timestamp:
 		b.WriteString(" NULL")
 	}
+	if c.SRID != nil {
+		fmt.Fprintf(&b, " /*!80003 SRID %d */", *c.SRID)
+	}
 	b.WriteString(columnDefault(c))
 	if c.OnUpdate != "" {
 		b.WriteString(" ON UPDATE " + c.OnUpdate)

@@ -60,7 +60,7 @@ func (c *Column) ArrowType() arrow.DataType {
 		return UTC
 	case Time:
 		return arrow.PrimitiveTypes.Int64
-	case Binary, VarBinary, TinyBlob, Blob, MediumBlob, LongBlob:
+	case Binary, VarBinary, TinyBlob, Blob, MediumBlob, LongBlob, Geometry, Vector:
 		return arrow.BinaryTypes.Binary
 	default:
 		return arrow.BinaryTypes.String

@@ -28,7 +28,7 @@ type Column struct {
 	Unsigned bool `json:",omitempty"`
 	Zerofill bool `json:",omitempty"`
 	// Length is the display width of integers (0: none declared), characters of CHAR and VARCHAR, bytes of BINARY and
-	// VARBINARY, bits of BIT. It means nothing for other types.
+	// VARBINARY, bits of BIT, dimensions of VECTOR. It means nothing for other types.
 	Length int `json:",omitempty"`
 	// Precision and Scale are DECIMAL(Precision,Scale). Scale is FloatUnscaled for FLOAT and DOUBLE without (M,D).
 	Precision int `json:",omitempty"`
@@ -52,7 +52,9 @@ type Column struct {
 	// Generated is the expression of a generated column; Stored tells STORED from VIRTUAL.
 	Generated string `json:",omitempty"`
 	Stored    bool   `json:",omitempty"`
-	Comment   string `json:",omitempty"`
+	// SRID is the spatial reference system that a GEOMETRY column is restricted to; nil: none.
+	SRID    *uint32 `json:",omitempty"`
+	Comment string  `json:",omitempty"`
 	// ColumnType is the full type as information_schema.COLUMNS.COLUMN_TYPE prints it, such as "int unsigned".
 	ColumnType string
 	// Added tells that the column came by ADD COLUMN after the table's first version: rows in parts without this column

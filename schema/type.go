@@ -78,14 +78,14 @@ func (t Type) IsInteger() bool { return t >= TinyInt && t <= BigInt }
 // IsText tells the types whose values are text in the column's character set: CHAR, VARCHAR and the TEXT types.
 func (t Type) IsText() bool { return t >= Char && t <= LongText }
 
-// IsBinary tells BINARY, VARBINARY and the BLOB types.
-func (t Type) IsBinary() bool { return t >= Binary && t <= LongBlob }
+// IsBinary tells the types whose values are bytes: BINARY, VARBINARY, the BLOB types, GEOMETRY (SRID and WKB) and VECTOR (floats).
+func (t Type) IsBinary() bool { return t >= Binary && t <= LongBlob || t == Geometry || t == Vector }
 
 // IsTemporal tells DATE, DATETIME, TIMESTAMP, TIME and YEAR.
 func (t Type) IsTemporal() bool { return t >= Date && t <= Year }
 
 // Supported tells whether columns of this type can be materialized.
-func (t Type) Supported() bool { return t >= TinyInt && t <= JSON }
+func (t Type) Supported() bool { return t >= TinyInt && t <= Vector }
 
 // SupportedKey tells whether columns of this type can be part of a key.
-func (t Type) SupportedKey() bool { return t.Supported() && t != JSON }
+func (t Type) SupportedKey() bool { return t.Supported() && t < JSON }

@@ -103,6 +103,10 @@ func kindOf(c *schema.Column) (k kind, types []byte) {
 		return kindBit, []byte{mysql.MYSQL_TYPE_BIT}
 	case schema.JSON:
 		return kindJSON, []byte{mysql.MYSQL_TYPE_JSON}
+	case schema.Geometry:
+		return kindBytes, []byte{mysql.MYSQL_TYPE_GEOMETRY}
+	case schema.Vector:
+		return kindBytes, []byte{mysql.MYSQL_TYPE_VECTOR}
 	}
 	return kindBytes, []byte{mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_BLOB,
 		mysql.MYSQL_TYPE_TINY_BLOB, mysql.MYSQL_TYPE_MEDIUM_BLOB, mysql.MYSQL_TYPE_LONG_BLOB}

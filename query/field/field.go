@@ -46,6 +46,7 @@ const (
 	VarString  Type = 253
 	String     Type = 254
 	Geometry   Type = 255
+	Vector     Type = 242
 )
 
 // Flags are the flags of a column definition.
@@ -95,7 +96,7 @@ var types = map[schema.Type]Type{
 	schema.Char: String, schema.VarChar: VarString, schema.Binary: String, schema.VarBinary: VarString,
 	schema.TinyText: Blob, schema.Text: Blob, schema.MediumText: Blob, schema.LongText: Blob,
 	schema.TinyBlob: Blob, schema.Blob: Blob, schema.MediumBlob: Blob, schema.LongBlob: Blob,
-	schema.Enum: String, schema.Set: String, schema.JSON: JSON, schema.Geometry: Geometry,
+	schema.Enum: String, schema.Set: String, schema.JSON: JSON, schema.Geometry: Geometry, schema.Vector: Vector,
 }
 
 var blobLength = map[schema.Type]uint32{
@@ -125,6 +126,8 @@ func decimals(c *schema.Column) uint8 {
 	switch c.Type {
 	case schema.Decimal:
 		return uint8(c.Scale)
+	case schema.Vector:
+		return AnyDecimals
 	case schema.Float, schema.Double:
 		if c.Scale == schema.FloatUnscaled {
 			return AnyDecimals
@@ -156,6 +159,9 @@ func length(c *schema.Column) uint32 {
 		return uint32(min(uint64(blobLength[c.Type])*utf8mb4Max, maxLength))
 	case schema.Bit, schema.Binary, schema.VarBinary:
 		return uint32(c.Length)
+	case schema.Vector:
+		const floatBytes = 4
+		return uint32(c.Length) * floatBytes
 	case schema.Date:
 		return 10
 	case schema.Year:
@@ -265,7 +271,7 @@ func typeFlags(c *schema.Column) Flags {
 	if isBinCollation(c.Collation) || c.Type == schema.JSON {
 		f |= BinaryFlag
 	}
-	if _, ok := blobLength[c.Type]; ok {
+	if _, ok := blobLength[c.Type]; ok || c.Type == schema.Vector {
 		f |= BlobFlag
 	}
 	return f

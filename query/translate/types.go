@@ -5,6 +5,7 @@ import (
 
 	"github.com/pingcap/tidb/pkg/parser/mysql"
 
+	"github.com/tidemarkdb/tidemark/query/field"
 	"github.com/tidemarkdb/tidemark/schema"
 )
 
@@ -322,7 +323,7 @@ func stringLength(c *schema.Column) int {
 		return 1<<16 - 1
 	case schema.MediumText, schema.MediumBlob:
 		return 1<<24 - 1
-	case schema.LongText, schema.LongBlob:
+	case schema.LongText, schema.LongBlob, schema.Geometry:
 		return 1<<32 - 1
 	case schema.Enum, schema.Set:
 		return labelsLength(c)
@@ -354,7 +355,8 @@ var fieldBytes = map[schema.Type]byte{
 	schema.Char: mysql.TypeString, schema.VarChar: mysql.TypeVarString, schema.Binary: mysql.TypeString, schema.VarBinary: mysql.TypeVarString,
 	schema.TinyText: mysql.TypeBlob, schema.Text: mysql.TypeBlob, schema.MediumText: mysql.TypeBlob, schema.LongText: mysql.TypeBlob,
 	schema.TinyBlob: mysql.TypeBlob, schema.Blob: mysql.TypeBlob, schema.MediumBlob: mysql.TypeBlob, schema.LongBlob: mysql.TypeBlob,
-	schema.Enum: mysql.TypeEnum, schema.Set: mysql.TypeSet, schema.JSON: mysql.TypeJSON,
+	schema.Enum: mysql.TypeEnum, schema.Set: mysql.TypeSet, schema.JSON: mysql.TypeJSON, schema.Geometry: mysql.TypeGeometry,
+	schema.Vector: byte(field.Vector),
 }
 
 func fieldByte(t schema.Type) byte { return fieldBytes[t] }

@@ -23,6 +23,7 @@ type columnSpec struct {
 	invisible     bool
 	generated     string
 	stored        bool
+	srid          *uint32
 	isGenerated   bool
 	references    *foreignKey
 	first         bool
@@ -102,8 +103,10 @@ func (p *parser) attributes(c *columnSpec) {
 			c.comment = p.text()
 		case p.word("COLLATE"):
 			c.collate = p.s.collationName(p.value().text)
-		case p.oneOf("COLUMN_FORMAT", "STORAGE", "SRID", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE") != "":
+		case p.oneOf("COLUMN_FORMAT", "STORAGE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE") != "":
 			p.value()
+		case p.word("SRID"):
+			c.srid = p.srid()
 		case p.word("VISIBLE"):
 		case p.word("INVISIBLE"):
 			c.invisible = true
@@ -120,6 +123,17 @@ func (p *parser) attributes(c *columnSpec) {
 			return
 		}
 	}
+}
+
+// srid takes the number of a spatial reference system.
+func (p *parser) srid() *uint32 {
+	t := p.value()
+	n, err := strconv.ParseUint(t.text, 10, 32)
+	if err != nil {
+		p.unexpected("the number of a spatial reference system")
+		return nil
+	}
+	return new(uint32(n))
 }
 
 // check takes [CONSTRAINT [name]] CHECK (expr) [[NOT] ENFORCED]. Rows are checked on the source; nothing is kept.
@@ -283,7 +297,7 @@ func (s *statement) build(spec *columnSpec, charset, collation string) (schema.C
 		c.Nullable = false
 	}
 	c.AutoIncrement = spec.autoIncrement || spec.typ.serial
-	c.OnUpdate, c.Comment, c.Invisible = spec.onUpdate, spec.comment, spec.invisible
+	c.OnUpdate, c.Comment, c.Invisible, c.SRID = spec.onUpdate, spec.comment, spec.invisible, spec.srid
 	c.Generated, c.Stored = spec.generated, spec.stored
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -66,6 +67,10 @@ func show(t testing.TB, s *Store) shown {
 	}
 	out.point = string(d.Point)
 	for _, table := range s.Tables(d.ID) {
+		if table.Def.Multiset() {
+			out.rows[table.Def.Name] = headBag(t, s, table.ID).counts()
+			continue
+		}
 		out.rows[table.Def.Name] = headContents(t, s, table.ID)
 		out.beside[table.Def.Name] = showBesides(t, s, table)
 	}
@@ -242,6 +247,7 @@ func (sc *scenario) run() {
 		sc.upsert(x, next, "a", 0, 100)
 	})
 	sc.maintain()
+	sc.withoutKey()
 	sc.copyBeside("a")
 	sc.maintain()
 	sc.checkpoint(sc.newLoad("b"), "b", 0, 20, "left behind")
@@ -249,6 +255,58 @@ func (sc *scenario) run() {
 	id := sc.db
 	c.step(nothing(), func() error { return s.DropDatabase(ctx, id) })
 	sc.maintain()
+}
+
+// withoutKey fills a table whose rows are partly equal, takes some away, in small transactions and in one that is spilled,
+// and loads it anew.
+func (sc *scenario) withoutKey() {
+	t, s := sc.c.t, sc.s
+	def := keylessTable("log")
+	rows := bag{}
+	var id TableID
+	change := func(fill func(x *Txn)) {
+		sc.txn(func(x *Txn, next *shown) {
+			fill(x)
+			next.rows["log"] = rows.counts()
+		})
+	}
+	add := func(x *Txn, n int64) {
+		var some []row
+		for i := range n {
+			some = append(some, slices.Repeat([]row{{name: "r", n: i / 7}}, int(i%3))...)
+		}
+		require.NoError(t, x.Apply(ctx, id, &Changes{Puts: bagRows(t, def, some)}))
+		rows.add(some)
+	}
+	take := func(x *Txn) {
+		going := bag{}
+		for r, n := range rows {
+			going[r] = (n + 1) / 2
+		}
+		require.NoError(t, x.Apply(ctx, id, removals(t, def, going)))
+		rows.remove(going)
+	}
+	change(func(x *Txn) {
+		var err error
+		id, err = x.CreateTable(def)
+		require.NoError(t, err)
+	})
+	for i := range int64(5) {
+		change(func(x *Txn) { add(x, 20+i*5); take(x) })
+	}
+	change(func(x *Txn) { add(x, 160); take(x); add(x, 30); take(x) })
+	sc.maintain()
+	l, err := s.NewLoad(id)
+	require.NoError(t, err)
+	rows = bag{{name: "l", n: 1}: 90, {name: "l", n: 2}: 3}
+	for range 2 {
+		w := l.NewWriter()
+		require.NoError(t, w.Add(ctx, bagRows(t, def, rows.list())))
+		require.NoError(t, w.Close(ctx))
+	}
+	rows.add(rows.list())
+	require.NoError(t, l.Finish(ctx))
+	change(func(x *Txn) { require.NoError(t, x.SwapLoad(id, l)); take(x) })
 }
 
 // copyBeside copies a table anew, in pieces, the first of which a restart cuts off, and puts the copy in its place.

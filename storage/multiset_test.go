@@ -35,6 +35,23 @@ func (b bag) list() []row {
 	return rows
 }
 
+func (b bag) remove(going bag) {
+	for r, n := range going {
+		if b[r] -= n; b[r] == 0 {
+			delete(b, r)
+		}
+	}
+}
+
+// counts gives the bag in the form of a table with a key, for the oracle of crashes.
+func (b bag) counts() map[int64]row {
+	rows := map[int64]row{}
+	for r, n := range b {
+		rows[r.n<<8|int64(r.name[0])] = row{name: r.name, n: r.n, more: int64(n)}
+	}
+	return rows
+}
+
 func (b bag) add(rows []row) {
 	for _, r := range rows {
 		b[r]++
@@ -101,10 +118,15 @@ func bagRow(b *column.Batch, i int) row {
 
 func requireBag(t testing.TB, want bag, s *Store, id TableID) {
 	t.Helper()
+	require.Equal(t, want, headBag(t, s, id))
+}
+
+func headBag(t testing.TB, s *Store, id TableID) bag {
+	t.Helper()
 	v, err := s.Pin()
 	require.NoError(t, err)
 	defer v.Release()
-	require.Equal(t, want, bagContents(t, v, id))
+	return bagContents(t, v, id)
 }
 
 func applyBag(t testing.TB, s *Store, db DatabaseID, id TableID, changes ...*Changes) {
@@ -319,11 +341,7 @@ func (m *bagModel) change(x *Txn, rows bag) {
 		require.ErrorAs(m.t, x.Apply(ctx, m.id, &wrong), &diverged)
 	}
 	require.NoError(m.t, x.Apply(ctx, m.id, c))
-	for r, n := range going {
-		if rows[r] -= n; rows[r] == 0 {
-			delete(rows, r)
-		}
-	}
+	rows.remove(going)
 	rows.add(coming)
 }
 

@@ -255,6 +255,9 @@ func (s *Store) removeGarbage(ctx context.Context) error {
 		due = append(due, slices.Clone(key))
 		return s.removeFile(s.path(g.Path))
 	})
+	if err == nil {
+		err = s.removeDroppedDirs()
+	}
 	if err != nil || len(due) == 0 {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -18,7 +19,97 @@ func (r *recovery) removeOrphans() error {
 		}
 		return r.s.removeFile(r.s.path(relative))
 	}
-	return firstError(r.s.walkLoads(remove), r.s.walkParts(remove))
+	err := firstError(r.s.walkLoads(remove), r.s.walkParts(remove))
+	return firstError(err, r.s.removeDirs(r.st, func(id TableID) bool { return r.st.tables[id] == nil }))
+}
+
+// noteDropped notes the tables that a commit took away. Nothing but a load that does not know it yet makes files for
+// them.
+func (s *Store) noteDropped(ed *editor) {
+	s.dirMu.Lock()
+	defer s.dirMu.Unlock()
+	for id := range ed.tables {
+		if ed.next.tables[id] == nil {
+			s.dropped[id] = true
+		}
+	}
+}
+
+// removeDroppedDirs removes the directories of dropped tables once they are empty.
+func (s *Store) removeDroppedDirs() error {
+	s.dirMu.Lock()
+	defer s.dirMu.Unlock()
+	if len(s.dropped) == 0 {
+		return nil
+	}
+	waiting := map[TableID]bool{}
+	err := s.removeDirs(s.head.Load(), func(id TableID) bool {
+		if s.dropped[id] {
+			waiting[id] = true
+		}
+		return s.dropped[id]
+	})
+	if err == nil {
+		s.dropped = waiting
+	}
+	return err
+}
+
+// removeDirs removes the empty directories of tables that are gone, and of databases that a state does not have.
+func (s *Store) removeDirs(st *state, gone func(TableID) bool) error {
+	databases, err := s.list(partsName)
+	if err != nil {
+		return err
+	}
+	for _, db := range databases {
+		tables, err := s.list(db)
+		if err != nil {
+			return err
+		}
+		left := len(tables)
+		for _, dir := range tables {
+			if id, ok := s.idOf(dir); !ok || !gone(TableID(id)) {
+				continue
+			}
+			removed, err := s.removeEmpty(dir)
+			if err != nil {
+				return err
+			}
+			if removed {
+				left--
+			}
+		}
+		if id, ok := s.idOf(db); ok && left == 0 && st.database(DatabaseID(id)) == nil {
+			if _, err := s.removeEmpty(db); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// idOf gives the identity at the beginning of a directory's name; see safeName.
+func (s *Store) idOf(dir string) (uint64, bool) {
+	digits, _, ok := strings.Cut(s.fs.PathBase(dir), "-")
+	if !ok {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(digits, 10, 64)
+	return id, err == nil
+}
+
+// removeEmpty removes a directory, unless something is in it.
+func (s *Store) removeEmpty(dir string) (bool, error) {
+	info, err := s.fs.Stat(s.path(dir))
+	if err != nil || !info.IsDir() {
+		return false, err
+	}
+	names, err := s.list(dir)
+	if err != nil || len(names) > 0 {
+		return false, err
+	}
+	delete(s.madeDirs, dir)
+	return true, s.removeFile(s.path(dir))
 }
 
 // walkLoads calls fn for each file of the directory of index entries on their way.

@@ -41,7 +41,8 @@ type Store struct {
 	lastID       uint64
 	reservedID   uint64
 	dirMu        sync.Mutex
-	madeDirs     map[string]bool // directories of parts whose names are durable
+	madeDirs     map[string]bool  // directories of parts whose names are durable
+	dropped      map[TableID]bool // tables that may still have directories
 	lockMu       sync.Mutex
 	tableLocks   map[TableID]*sync.Mutex
 	databaseLock map[DatabaseID]*sync.Mutex
@@ -68,7 +69,7 @@ func Open(dir string, opt Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, fs: opt.FS, opt: opt, lock: lock, pins: map[CommitSeq]int{}, madeDirs: map[string]bool{},
-		tableLocks: map[TableID]*sync.Mutex{}, databaseLock: map[DatabaseID]*sync.Mutex{}, openLoads: map[Generation]bool{},
+		tableLocks: map[TableID]*sync.Mutex{}, databaseLock: map[DatabaseID]*sync.Mutex{}, openLoads: map[Generation]bool{}, dropped: map[TableID]bool{},
 	}
 	if err := s.open(); err != nil {
 		if s.meta != nil {
@@ -234,6 +235,7 @@ func (s *Store) commit(ctx context.Context, fill func(*commitment) error) (Commi
 		d.home.dead.add(seq, d.rows, floor)
 	}
 	s.head.Store(&c.ed.next)
+	s.noteDropped(c.ed)
 	s.work.touched(&c.ed.next, slices.Collect(maps.Keys(c.ed.tables)))
 	return seq, nil
 }

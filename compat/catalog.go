@@ -374,7 +374,9 @@ func indexPart(t *schema.Table, row []*string) (schema.IndexPart, error) {
 	return part, nil
 }
 
-// chooseKey takes the primary key, else the first unique index of whole NOT NULL columns.
+// chooseKey takes the primary key, else the first unique index of whole NOT NULL columns. A primary key over the beginning
+// of values is taken with the whole values (KEY-07): these are different if their beginnings are, and row images that
+// are not complete have them.
 func chooseKey(t *schema.Table) {
 	for i := range t.Indexes {
 		if key, ok := usableKey(t, &t.Indexes[i]); ok {
@@ -394,7 +396,7 @@ func usableKey(t *schema.Table, ix *schema.Index) ([]int, bool) {
 	var key []int
 	for _, p := range ix.Parts {
 		i := t.ColumnByID(p.Column)
-		if p.Column == 0 || p.Prefix != 0 || t.Columns[i].Nullable {
+		if p.Column == 0 || p.Prefix != 0 && ix.Name != "PRIMARY" || t.Columns[i].Nullable {
 			return nil, false
 		}
 		key = append(key, i)

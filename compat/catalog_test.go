@@ -189,6 +189,7 @@ func TestKeyChoice(t *testing.T) {
 		"CREATE TABLE pk (a INT NOT NULL UNIQUE, b INT, PRIMARY KEY (b))",
 		"CREATE TABLE second (a INT, b INT NOT NULL, c INT NOT NULL, UNIQUE (a), UNIQUE zz (b, c))",
 		"CREATE TABLE prefix (name TEXT NOT NULL, v INT, PRIMARY KEY (name(4)))",                                 // KEY-07
+		"CREATE TABLE prefix2 (name TEXT NOT NULL, v INT, UNIQUE (name(4)))",                                     // KEY-07
 		"CREATE TABLE expr (j JSON NOT NULL, v INT, UNIQUE ((CAST(j->>'$.id' AS UNSIGNED))))",                    // KEY-07
 		"CREATE TABLE none (a INT NULL, b VARCHAR(9) NULL)",                                                      // KEY-03
 		"CREATE TABLE mv (id INT PRIMARY KEY, f JSON, INDEX k ((CAST(f->'$.tags' AS UNSIGNED ARRAY))))",          // TYPE-20
@@ -212,10 +213,11 @@ func TestKeyChoice(t *testing.T) {
 	}{
 		{"pk", []int{1}, "PRIMARY", ""},
 		{"second", []int{1, 2}, "zz", ""},
-		{"prefix", nil, "", "no primary key"},
-		{"expr", nil, "", "no primary key"},
-		{"none", nil, "", "no primary key"},
-		{"mv", []int{0}, "PRIMARY", "functional indexes"},
+		{"prefix", []int{0}, "PRIMARY", ""},
+		{"prefix2", nil, "", ""},
+		{"expr", nil, "", ""},
+		{"none", nil, "", ""},
+		{"mv", []int{0}, "PRIMARY", ""},
 		{"gk", []int{1}, "PRIMARY", ""},
 		{"shape", []int{0}, "PRIMARY", ""},
 		{"m", []int{0}, "PRIMARY", "engine MyISAM"},

@@ -41,7 +41,7 @@ func codes(problems []Problem) []string {
 
 func TestGoodSource(t *testing.T) {
 	s, db := mysqltest.FreshDatabase(t)
-	s.Exec(t, db, "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (x INT)")
+	s.Exec(t, db, "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (x INT) ENGINE=MyISAM")
 	source, plan, problems := check(t, s.Login, Wishes{Database: db, Filter: func(n string) bool { return n == "a" }, ServerID: 77})
 	if problems != "" {
 		t.Fatal(problems)
@@ -53,7 +53,7 @@ func TestGoodSource(t *testing.T) {
 		t.Errorf("%+v", source)
 	}
 	_, _, problems = check(t, s.Login, Wishes{Database: db, ServerID: source.ServerID})
-	wantAll(t, problems, "for 2 reasons", "table "+db+".b has no primary key", "in use by the source itself")
+	wantAll(t, problems, "for 2 reasons", "table "+db+".b has engine MyISAM", "in use by the source itself")
 	_, _, problems = check(t, s.Login, Wishes{Database: "nowhere"})
 	wantAll(t, problems, "has no database nowhere")
 }

@@ -63,7 +63,7 @@ func (f *fixture) table(name string) TableStatus {
 func TestCreateRefused(t *testing.T) {
 	source, db := mysqltest.FreshDatabase(t)
 	f := newFixture(t, source, db)
-	f.exec("CREATE TABLE nokey (a INT)", "CREATE TABLE geo (id INT PRIMARY KEY, g POINT)")
+	f.exec("CREATE TABLE other (a INT) ENGINE=MyISAM", "CREATE TABLE geo (id INT PRIMARY KEY, g POINT)")
 	for name, c := range map[string]struct {
 		edit func(*Spec)
 		says []string
@@ -71,7 +71,7 @@ func TestCreateRefused(t *testing.T) {
 		"wrong password":     {func(s *Spec) { s.Password = "S3cret-not-it" }, []string{"refuses user", "check the user's name and password"}},
 		"nobody listens":     {func(s *Spec) { s.Port = 1 }, []string{"can't connect to MySQL at", "check the host and the port"}},
 		"no such database":   {func(s *Spec) { s.SourceDatabase = "nonesuch" }, []string{"no database nonesuch"}},
-		"all table faults":   {func(*Spec) {}, []string{"nokey has no primary key", "column g has type point"}},
+		"all table faults":   {func(*Spec) {}, []string{"other has engine MyISAM", "column g has type point"}},
 		"all faults of ours": {func(s *Spec) { s.Port = 0; s.Settings.ExcludeTables = "(" }, []string{"port 0", "exclude_tables"}},
 	} {
 		spec := f.spec()
@@ -84,7 +84,7 @@ func TestCreateRefused(t *testing.T) {
 		require.Empty(t, f.manager.Status(), name)
 	}
 	spec := f.spec()
-	spec.Settings.ExcludeTables = "nokey|geo"
+	spec.Settings.ExcludeTables = "other|geo"
 	require.NoError(t, f.manager.Create(t.Context(), spec, false))
 	require.ErrorIs(t, f.manager.Create(t.Context(), spec, false), storage.ErrExists)
 	require.NoError(t, f.manager.Create(t.Context(), spec, true))
@@ -302,11 +302,11 @@ func TestQuarantine(t *testing.T) {
 	require.Contains(t, *a.Error, "drop the database here and create it anew")
 	require.NotContains(t, *a.Error, "S3cret")
 	require.Nil(t, f.table("b").Error)
-	f.exec("ALTER TABLE b MODIFY v BIGINT", "CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (1)", "RENAME TABLE c TO d", "CREATE TABLE e (a INT)")
+	f.exec("ALTER TABLE b MODIFY v BIGINT", "CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (1)", "RENAME TABLE c TO d", "CREATE TABLE e (a INT) ENGINE=MyISAM")
 	f.caughtUp()
 	require.Contains(t, *f.table("b").Error, "ALTER TABLE b MODIFY v BIGINT")
 	require.Contains(t, *f.table("d").Error, "RENAME TABLE c TO d")
-	require.Contains(t, *f.table("e").Error, "no primary key")
+	require.Contains(t, *f.table("e").Error, "engine MyISAM")
 	f.restart()
 	f.exec("DROP TABLE IF EXISTS b, c2", "DROP TABLE d, e, a")
 }

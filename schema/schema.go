@@ -147,19 +147,9 @@ func (t *Table) Problems() []string {
 			out = append(out, fmt.Sprintf("table %s: column %s has character set %s, which is not supported yet", t.FullName(), c.Name, c.Charset))
 		}
 	}
-	if len(t.Key) == 0 {
-		out = append(out, fmt.Sprintf("table %s has no primary key and no unique key whose columns are all NOT NULL; add a primary key", t.FullName()))
-	}
 	for _, k := range t.Key {
 		if c := &t.Columns[k]; c.Type.Supported() && !c.Type.SupportedKey() {
 			out = append(out, fmt.Sprintf("table %s: key column %s has type %s, which is not supported in a key", t.FullName(), c.Name, c.ColumnType))
-		}
-	}
-	for _, ix := range t.Indexes {
-		for _, p := range ix.Parts {
-			if p.Column == 0 {
-				out = append(out, fmt.Sprintf("table %s: index %s has an expression (%s); functional indexes are not supported yet", t.FullName(), ix.Name, p.Expr))
-			}
 		}
 	}
 	if t.Engine != "" && !strings.EqualFold(t.Engine, "InnoDB") {

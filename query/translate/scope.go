@@ -96,6 +96,9 @@ func (s *scope) find(db, table, name string) (found []*column, tableKnown bool) 
 				found = append(found, v.col)
 			}
 		}
+		if len(found) == 0 {
+			found = s.invisible(name)
+		}
 		return found, true
 	}
 	for _, src := range s.sources {
@@ -110,6 +113,18 @@ func (s *scope) find(db, table, name string) (found []*column, tableKnown bool) 
 		}
 	}
 	return found, tableKnown
+}
+
+// invisible finds the columns that SELECT * leaves out; by name they are there.
+func (s *scope) invisible(name string) (found []*column) {
+	for _, src := range s.sources {
+		for _, c := range src.columns {
+			if c.def != nil && c.def.Invisible && strings.EqualFold(c.name, name) {
+				found = append(found, c)
+			}
+		}
+	}
+	return found
 }
 
 func (s *source) matches(db, table string) bool {

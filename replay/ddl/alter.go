@@ -354,6 +354,9 @@ func (s *statement) altered(def *schema.Table, spec *alterSpec) (*schema.Table, 
 			return nil, err
 		}
 	}
+	if def.Multiset() && len(spec.dropColumns) > 0 {
+		return nil, errors.New("it takes a column from a table without a key, whose rows are found by all their values")
+	}
 	for _, name := range spec.dropColumns {
 		if err := dropColumn(t, name, key); err != nil {
 			return nil, err
@@ -374,7 +377,13 @@ func (s *statement) altered(def *schema.Table, spec *alterSpec) (*schema.Table, 
 	if slices.ContainsFunc(spec.keys.indexes, func(ix indexSpec) bool { return ix.kind == indexPrimary }) {
 		return nil, errors.New("it changes the primary key")
 	}
-	return t, s.addIndexes(t, &spec.keys)
+	if err := s.addIndexes(t, &spec.keys); err != nil {
+		return nil, err
+	}
+	if def.Multiset() && !t.Multiset() {
+		return nil, fmt.Errorf("it gives a key (%s) to a table that had none", t.KeyName)
+	}
+	return t, nil
 }
 
 func keyIDs(t *schema.Table) []uint32 {

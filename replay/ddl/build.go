@@ -259,7 +259,7 @@ func neverNull(t *schema.Table, ix *schema.Index) bool {
 	})
 }
 
-// chooseKey picks the primary key, else the first unique index over whole columns that are never NULL.
+// chooseKey picks the primary key, else the first unique index over whole columns that are never NULL, as compat does.
 func chooseKey(t *schema.Table) {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -277,7 +277,7 @@ func keyOf(t *schema.Table, ix *schema.Index) []int {
 	var key []int
 	for _, p := range ix.Parts {
 		i := t.ColumnByID(p.Column)
-		if i < 0 || p.Prefix != 0 {
+		if i < 0 || p.Prefix != 0 && ix.Name != "PRIMARY" {
 			return nil
 		}
 		key = append(key, i)

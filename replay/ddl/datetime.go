@@ -89,9 +89,12 @@ func roundTo(us, fsp int) int {
 	return (us + unit/2) / unit * unit
 }
 
-// time gives the moment, rounded, in loc. ok is false for zero and partial dates.
+// time gives the moment, rounded, in loc. ok is false for zero, partial and invalid dates, such as 2024-02-30.
 func (p dateParts) time(fsp int, loc *time.Location) (time.Time, bool) {
 	if p[0] == 0 || p[1] == 0 || p[2] == 0 {
+		return time.Time{}, false
+	}
+	if day := time.Date(p[0], time.Month(p[1]), p[2], 0, 0, 0, 0, time.UTC); day.Day() != p[2] {
 		return time.Time{}, false
 	}
 	return time.Date(p[0], time.Month(p[1]), p[2], p[3], p[4], p[5], roundTo(p[6], fsp)*1000, loc), true

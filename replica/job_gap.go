@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tidemarkdb/tidemark/binlog"
 	"github.com/tidemarkdb/tidemark/compat"
@@ -35,6 +36,10 @@ func (d *database) skipPurged(ctx context.Context, cause error) error {
 	if err != nil {
 		return err
 	}
+	if g == nil { // it is the relay that ends in front of where the stream is to go on
+		at, _, err := d.committed()
+		return errors.Join(err, d.puller.begin(at.Point))
+	}
 	xids, err := d.m.store.PendingXAs(d.id)
 	if err != nil {
 		return err
@@ -55,10 +60,11 @@ func (d *database) skipPurged(ctx context.Context, cause error) error {
 	}
 	d.log.Error("the source has purged binlogs that were not read; all tables are copied anew", "missing", g.missing, "cause", cause)
 	d.jobs.wake()
-	return nil
+	return d.puller.begin(g.after.Point)
 }
 
-// findGap makes sure that it is a gap in the history that was followed, and finds its ends.
+// findGap makes sure that it is a gap in the history that was followed, and finds its ends; nil: there is none behind the
+// committed point.
 func (d *database) findGap(ctx context.Context, cause error) (*gap, error) {
 	c, source, err := compat.Dial(ctx, d.wire())
 	if err != nil {
@@ -69,8 +75,11 @@ func (d *database) findGap(ctx context.Context, cause error) (*gap, error) {
 	if g.before, _, err = d.committed(); err != nil {
 		return nil, err
 	}
-	if g.missing = d.missed(source, g.before); g.missing == "" {
-		return nil, cause
+	if last := g.before.Last; d.byPosition() && !last.IsZero() && last.Source != source.UUID {
+		return nil, &otherServerError{was: last.Source.String(), is: source.UUID.String()}
+	}
+	if g.missing, err = d.missed(ctx, source, g.before.Point); err != nil || g.missing == "" {
+		return nil, err
 	}
 	if g.catalog, err = compat.ReadCatalog(ctx, c, d.spec().SourceDatabase, d.wanted, nil); err != nil {
 		return nil, err
@@ -85,19 +94,24 @@ func (d *database) findGap(ctx context.Context, cause error) (*gap, error) {
 	return g, err
 }
 
-// missed names what was purged; empty: nothing, or it can't be told that the source is the one that was followed.
-func (d *database) missed(source *compat.Source, at replay.State) string {
-	if d.byPosition() {
-		if !at.Last.IsZero() && at.Last.Source != source.UUID {
-			return ""
+// missed names what was purged behind a point; empty: nothing. A source that does not have what is in front of the point is
+// not the one that was followed.
+func (d *database) missed(ctx context.Context, source *compat.Source, at gtid.Point) (string, error) {
+	if !d.byPosition() {
+		if lost := at.Set.Subtract(source.Executed); !lost.IsZero() {
+			return "", &binlog.Error{Class: binlog.Rewound, Missing: lost, Err: fmt.Errorf("the source does not have %s, which is in the copy", lost)}
 		}
-		return fmt.Sprintf("everything behind %s", at.Point.Position)
+		missing := source.Purged.Subtract(at.Set)
+		if missing.IsZero() {
+			return "", nil
+		}
+		return missing.String(), nil
 	}
-	missing := source.Purged.Subtract(at.Point.Set)
-	if missing.IsZero() || !source.Executed.Contains(at.Point.Set) {
-		return ""
+	files, err := d.binlogFiles(ctx)
+	if err != nil || slices.Contains(files, at.Position.File) {
+		return "", err
 	}
-	return missing.String()
+	return fmt.Sprintf("everything from %s up to the start of %s", at.Position, files[0]), nil
 }
 
 // setAllAside quarantines the tables that the source still has, and drops the others, and what is begun of new copies.

@@ -23,11 +23,15 @@ func (s *Store) flushIfDue(ctx context.Context, id TableID) error {
 	if t := s.head.Load().tables[id]; t == nil || s.flushLoad(t) < 1 {
 		return nil
 	}
+	if !s.free(id) {
+		return errTableBusy
+	}
 	return s.flushTable(ctx, id, false)
 }
 
-// largestSegments gives the table with the most memory in segments when all tables together have too much, else 0.
-func (s *Store) largestSegments() TableID {
+// largestSegments gives the table with the most memory in segments, of those that are not busy, when all tables together
+// have too much, else 0.
+func (s *Store) largestSegments(busy map[TableID]bool) TableID {
 	st := s.head.Load()
 	if st.segmentBytes <= s.opt.SegmentMemory {
 		return 0
@@ -35,6 +39,9 @@ func (s *Store) largestSegments() TableID {
 	var largest TableID
 	var most int64
 	for id, t := range st.tables {
+		if busy[id] {
+			continue
+		}
 		var bytes int64
 		for _, g := range t.segments {
 			bytes += g.bytes
@@ -61,6 +68,7 @@ func (s *Store) flushTable(ctx context.Context, id TableID, asPart bool) error {
 		homes[i], batches[i] = &g.home, g.batch
 	}
 	r := s.newRelocation(base, t, homes)
+	r.patience = flushCommitsWithin
 	s.writers.Add(1)
 	defer s.writers.Add(-1)
 	rows, err := r.gather(batches)

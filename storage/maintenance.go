@@ -180,25 +180,40 @@ func (w *maintenance) flushed(err error) {
 
 func (w *maintenance) flushAll(ctx context.Context) error {
 	var errs []error
+	busy := map[TableID]bool{}
 	for _, id := range w.take(&w.toFlush) {
-		if err := w.s.flushIfDue(ctx, id); err != nil {
-			errs = append(errs, err)
+		err := w.s.flushIfDue(ctx, id)
+		if busy[id] = errors.Is(err, errTableBusy); err != nil {
 			w.note(w.toFlush, id)
 		}
-	}
-	for {
-		id := w.s.largestSegments()
-		if id == 0 {
-			break
-		}
-		if err := w.s.flushTable(ctx, id, true); err != nil {
+		if err != nil && !busy[id] {
 			errs = append(errs, err)
-			break
 		}
 	}
+	errs = append(errs, w.flushLargest(ctx, busy))
 	err := errors.Join(errs...)
 	w.flushed(err)
 	return err
+}
+
+// flushLargest keeps the memory of all segments bounded, by tables that are not busy.
+func (w *maintenance) flushLargest(ctx context.Context, busy map[TableID]bool) error {
+	for {
+		id := w.s.largestSegments(busy)
+		if id == 0 {
+			return nil
+		}
+		err := errTableBusy
+		if w.s.free(id) {
+			err = w.s.flushTable(ctx, id, true)
+		}
+		if errors.Is(err, errTableBusy) {
+			busy[id] = true
+			w.note(w.toFlush, id)
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 func (w *maintenance) mergeAll(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -30,6 +31,9 @@ type relocation struct {
 	from  []*home
 	// newRow gives for each row of an old home its row in the new one, or gone.
 	newRow map[HomeID][]uint32
+
+	// patience is how long the commit waits for the table; 0: for ever.
+	patience time.Duration
 
 	// What the new home is; both nil when no row is left.
 	part    *partState
@@ -97,10 +101,15 @@ func (r *relocation) abandon() error {
 	return err
 }
 
-// commit is step 2. If the table no longer has all the old homes, nothing is changed.
+// commit is step 2. If the table no longer has all the old homes, nothing is changed; nor if it is busy (errTableBusy).
 func (r *relocation) commit(ctx context.Context) error {
 	lock := r.s.tableLock(r.table.id)
-	lock.Lock()
+	switch {
+	case r.patience == 0:
+		lock.Lock()
+	case !lock.lockWithin(r.patience):
+		return firstError(r.abandon(), errTableBusy)
+	}
 	defer lock.Unlock()
 	if !r.current() {
 		return r.abandon()

@@ -332,3 +332,30 @@ func TestEarlierFormat(t *testing.T) {
 	requireRows(t, numbered(0, 3, "x"), headContents(t, s, ids[0]))
 	closeTest(t, s)
 }
+
+// TestBusyTablesAreFlushedLater: a transaction that keeps one table, such as a large one of a shadow, does not hold up the
+// flushes of others, and so their writers.
+func TestBusyTablesAreFlushedLater(t *testing.T) {
+	s := openTest(t, "/data", smallOptions(&faultFS{FS: vfs.NewMem()}))
+	def := testTable("items")
+	db, ids := createTest(t, s, def)
+	shadow := createShadow(t, s, db, def)
+	for i := range int64(s.opt.FlushSegments) {
+		x := s.BeginShadow(shadow)
+		require.NoError(t, x.Apply(ctx, shadow, &Changes{Puts: rowsOf(t, def, numbered(i, i+1, "x"))}))
+		_, err := x.Commit(ctx)
+		require.NoError(t, err)
+	}
+	long := s.BeginShadow(shadow)
+	require.NoError(t, long.Apply(ctx, shadow, &Changes{Puts: rowsOf(t, def, numbered(100, 101, "x"))}))
+	s.opt.NoMaintenance = false
+	s.work.start()
+	for i := range int64(8 * s.opt.FlushSegments) {
+		require.NoError(t, upsertRows(t, s, db, ids[0], def, numbered(i, i+1, "x")))
+	}
+	require.Len(t, s.head.Load().tables[shadow].segments, s.opt.FlushSegments)
+	_, err := long.Commit(ctx)
+	require.NoError(t, err)
+	waitUntil(t, "the shadow is flushed", func() bool { return len(s.head.Load().tables[shadow].segments) < s.opt.FlushSegments })
+	closeTest(t, s)
+}

@@ -44,7 +44,7 @@ type Store struct {
 	madeDirs     map[string]bool  // directories of parts whose names are durable
 	dropped      map[TableID]bool // tables that may still have directories
 	lockMu       sync.Mutex
-	tableLocks   map[TableID]*sync.Mutex
+	tableLocks   map[TableID]tableLock
 	databaseLock map[DatabaseID]*sync.Mutex
 	openLoads    map[Generation]bool
 
@@ -69,7 +69,7 @@ func Open(dir string, opt Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, fs: opt.FS, opt: opt, lock: lock, pins: map[CommitSeq]int{}, madeDirs: map[string]bool{},
-		tableLocks: map[TableID]*sync.Mutex{}, databaseLock: map[DatabaseID]*sync.Mutex{}, openLoads: map[Generation]bool{}, dropped: map[TableID]bool{},
+		tableLocks: map[TableID]tableLock{}, databaseLock: map[DatabaseID]*sync.Mutex{}, openLoads: map[Generation]bool{}, dropped: map[TableID]bool{},
 	}
 	if err := s.open(); err != nil {
 		if s.meta != nil {
@@ -158,12 +158,12 @@ func (s *Store) nextIDs(n int) (uint64, error) {
 	return first, nil
 }
 
-func (s *Store) tableLock(id TableID) *sync.Mutex {
+func (s *Store) tableLock(id TableID) tableLock {
 	s.lockMu.Lock()
 	defer s.lockMu.Unlock()
 	l := s.tableLocks[id]
 	if l == nil {
-		l = new(sync.Mutex)
+		l = make(tableLock, 1)
 		s.tableLocks[id] = l
 	}
 	return l

@@ -49,7 +49,7 @@ func (s *Store) Begin(db DatabaseID) *Txn {
 // txnTable is one table as the transaction has changed it so far.
 type txnTable struct {
 	id   TableID
-	lock *sync.Mutex
+	lock tableLock
 	// old is the committed table, nil when the transaction created it. The table's lock keeps it from changing.
 	old     *tableState
 	rec     tableRecord

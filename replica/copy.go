@@ -51,7 +51,9 @@ func (d *database) firstCopy(ctx context.Context) error {
 }
 
 func (d *database) snapshotConfig(plan *compat.Plan, resume *snapshot.Resume) snapshot.Config {
-	return snapshot.Config{Source: d.wire(), Plan: plan, Resume: resume, Readers: d.m.opt.Readers, Logger: d.log, Waiting: d.waiting, Slowed: d.slowed, Progress: d.copied}
+	cfg := snapshot.Config{Source: d.wire(), Plan: plan, Resume: resume, Readers: d.m.opt.Readers, Logger: d.log, Waiting: d.waiting, Slowed: d.slowed, Progress: d.copied}
+	d.spec().Settings.Gentle.apply(&cfg)
+	return cfg
 }
 
 func copiedText(r *snapshot.Result, taken int64, version string) string {

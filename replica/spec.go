@@ -73,6 +73,8 @@ type Settings struct {
 	// SnapshotLock is how copies are cut (snapshot_lock, auto): auto takes the strongest lock plan that the source allows;
 	// another that is not allowed there is a refusal.
 	SnapshotLock compat.LockPlan
+	// Gentle is how much a copy may ask of the source.
+	Gentle Gentle
 	// Connection is how the source is reached.
 	Connection Connection
 }
@@ -82,7 +84,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		MaxRowsInBuffer: 65505, MaxBytesInBuffer: 1 << 20, MaxRowsInBuffers: 65505, MaxBytesInBuffers: 1 << 20,
 		MaxFlushDataTime: 200 * time.Millisecond, MaxWaitTimeWhenMySQLUnavailable: 30 * time.Second, RelayMaxBytes: relay.DefaultMaxBytes, AllowsQueryWhenMySQLLost: true,
-		AutoResync: true, SnapshotLock: compat.LockAuto, Connection: defaultConnection(),
+		AutoResync: true, SnapshotLock: compat.LockAuto, Gentle: defaultGentle(), Connection: defaultConnection(),
 	}
 }
 
@@ -119,6 +121,11 @@ var settings = map[string]setting{
 	"write_timeout":                        seconds(func(s *Settings) *time.Duration { return &s.Connection.WriteTimeout }),
 	"heartbeat_period":                     seconds(func(s *Settings) *time.Duration { return &s.Connection.HeartbeatPeriod }),
 	"allow_read_only":                      flag(func(s *Settings) *bool { return &s.Connection.AllowReadOnly }),
+	"snapshot_max_threads":                 number(func(s *Settings) *int64 { return &s.Gentle.MaxThreads }),
+	"snapshot_max_rows_per_second":         bound(func(s *Settings) *int64 { return &s.Gentle.MaxRowsPerSecond }),
+	"snapshot_max_threads_running":         bound(func(s *Settings) *int64 { return &s.Gentle.MaxThreadsRunning }),
+	"snapshot_max_replica_lag":             bound(func(s *Settings) *int64 { return &s.Gentle.MaxReplicaLag }),
+	"snapshot_max_history_length":          bound(func(s *Settings) *int64 { return &s.Gentle.MaxHistoryLength }),
 	"snapshot_lock":                        {setLock, func(s *Settings) string { return string(s.SnapshotLock) }},
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemarkdb/tidemark/snapshot"
 	"github.com/tidemarkdb/tidemark/wire"
 )
 
@@ -39,6 +40,21 @@ func TestSettingsRefused(t *testing.T) {
 	err := s.Validate()
 	require.ErrorContains(t, err, "max_rows_in_buffer")
 	require.ErrorContains(t, err, "exclude_tables")
+}
+
+func TestGentle(t *testing.T) {
+	s := DefaultSettings()
+	var cfg snapshot.Config
+	s.Gentle.apply(&cfg)
+	require.Equal(t, snapshot.Config{Readers: 4, Limits: snapshot.Limits{ThreadsRunning: 64, ReplicaLag: time.Minute, HistoryLength: 1_000_000}}, cfg)
+	require.NoError(t, s.Set("snapshot_max_threads", "2"))
+	require.NoError(t, s.Set("snapshot_max_rows_per_second", "1000"))
+	require.NoError(t, s.Set("snapshot_max_replica_lag", "0"))
+	require.Error(t, s.Set("snapshot_max_threads", "0"))
+	require.Error(t, s.Set("snapshot_max_history_length", "-1"))
+	cfg = snapshot.Config{}
+	s.Gentle.apply(&cfg)
+	require.Equal(t, snapshot.Config{Readers: 2, RowsPerSecond: 1000, Limits: snapshot.Limits{ThreadsRunning: 64, ReplicaLag: -time.Second, HistoryLength: 1_000_000}}, cfg)
 }
 
 // OPS-11

@@ -8,15 +8,14 @@ import (
 // Progress is how far the copy of a table is.
 type Progress struct {
 	Table string
-	// Rows are those of finished chunks, taken over ones included, and of chunks under way. Bytes are what this Run has
-	// read, as it came over the network.
+	// Rows are what this Run has read, in finished chunks and chunks under way. Bytes are what came over the network for it.
 	Rows, Bytes int64
 	// Resumed are the rows taken over from an earlier Run, Again those that were read and dropped since their chunk broke
 	// off.
 	Resumed, Again int64
-	// Chunks are finished. ChunksTotal is an estimate, as Estimate is.
+	// Chunks are finished, by this Run or an earlier one. ChunksTotal is an estimate, as Estimate is.
 	Chunks, ChunksTotal int64
-	// Estimate is the source's estimate of the table's rows. It may be far off, and be less than Rows.
+	// Estimate is the source's estimate of the table's rows. It may be far off, and be less than Resumed and Rows.
 	Estimate int64
 	// Rate is in rows per second since the table's first row.
 	Rate float64
@@ -43,7 +42,7 @@ func newProgress(report func(Progress), tables []*tableWork) *progress {
 	for _, t := range tables {
 		now := &tableProgress{Progress: Progress{Table: t.table.Name, Estimate: t.size.rows}}
 		if t.taken != nil {
-			now.Rows, now.Resumed, now.Chunks = t.taken.rows, t.taken.rows, t.taken.chunks
+			now.Resumed, now.Chunks = t.taken.rows, t.taken.chunks
 		}
 		p.tables[t.table.Name] = now
 	}
@@ -68,19 +67,18 @@ func (p *progress) change(table string, change func(*Progress)) {
 
 func (t *tableProgress) estimate() {
 	t.Rate, t.Left, t.ChunksTotal = 0, 0, t.Chunks
-	read := t.Rows - t.Resumed
 	if t.Elapsed > 0 {
-		t.Rate = float64(read) / t.Elapsed.Seconds()
+		t.Rate = float64(t.Rows) / t.Elapsed.Seconds()
 	}
-	left := t.Estimate - t.Rows
+	left := t.Estimate - t.Rows - t.Resumed
 	if t.Done || left <= 0 {
 		return
 	}
-	if read > 0 {
-		t.Left = time.Duration(float64(t.Elapsed) * float64(left) / float64(read))
+	if t.Rows > 0 {
+		t.Left = time.Duration(float64(t.Elapsed) * float64(left) / float64(t.Rows))
 	}
 	if t.Chunks > 0 {
-		t.ChunksTotal += max(left*t.Chunks/max(t.Rows, 1), 1)
+		t.ChunksTotal += max(left*t.Chunks/max(t.Rows+t.Resumed, 1), 1)
 	}
 }
 
@@ -102,7 +100,7 @@ func (p *progress) total() (rows, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range p.tables {
-		rows, bytes = rows+t.Rows-t.Resumed, bytes+t.Bytes
+		rows, bytes = rows+t.Rows, bytes+t.Bytes
 	}
 	return rows, bytes
 }

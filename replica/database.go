@@ -48,6 +48,7 @@ type database struct {
 	caughtUp  bool
 	commits   uint64             // of the stream since the start
 	retention *Retention         // nil until the source was asked
+	ends      ends               // of the goroutine that watches the retention
 	cancel    context.CancelFunc // nil when nothing runs
 	done      chan struct{}
 }

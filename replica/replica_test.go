@@ -42,7 +42,8 @@ func (f *fixture) open() {
 	log := slog.New(slog.NewTextHandler(f.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	f.store, err = storage.Open(f.dir, storage.Options{ReserveBytes: 1})
 	require.NoError(f.t, err)
-	f.manager, err = NewManager(f.store, log, Options{Readers: 2, FirstPause: 20 * time.Millisecond, ResyncPause: 50 * time.Millisecond})
+	f.manager, err = NewManager(f.store, log, Options{Readers: 2, FirstPause: 20 * time.Millisecond, ResyncPause: 50 * time.Millisecond,
+		RetentionEvery: 300 * time.Millisecond})
 	require.NoError(f.t, err)
 }
 

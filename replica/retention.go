@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemarkdb/tidemark/compat"
+	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/wire"
 )
 
@@ -69,12 +70,17 @@ func (d *database) lookAtRetention(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	held, ok := d.held()
+	now := time.Now()
+	d.ends.see(logs, now)
+	held, ok := d.held(logs.Server)
 	if !ok { // nothing was read yet
 		d.setRetention(ctx, &Retention{Keeping: KeepingOf(logs.Retention)})
 		return nil
 	}
-	m := logs.Margin(held, time.Now())
+	if at := d.ends.reached(held.Point.Position); !at.IsZero() {
+		held.Time = at
+	}
+	m := logs.Margin(held, now)
 	r := &Retention{Keeping: KeepingOf(logs.Retention), BytesAhead: m.Ahead, code: m.Code}
 	if m.Known {
 		r.HoursLeft = new(m.Left.Hours())
@@ -109,24 +115,83 @@ func (d *database) setRetention(ctx context.Context, r *Retention) {
 	}
 }
 
-// held is how much of the source's binlog is safe here.
-func (d *database) held() (compat.Held, bool) {
-	info, err := d.m.store.Database(d.spec().Name)
-	if err != nil || info.Point == nil {
-		return compat.Held{}, false
-	}
-	state, err := decodePoint(info.Point)
-	if err != nil {
+// held is how much of the source's binlog is here: what is spooled, or, before anything is, what is committed. server is the
+// source as it is now.
+func (d *database) held(server gtid.UUID) (compat.Held, bool) {
+	state, ok, err := d.committed()
+	if err != nil || !ok {
 		return compat.Held{}, false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := d.pointTime
-	if at.IsZero() && state.Last.Committed > 0 {
-		at = time.UnixMicro(int64(state.Last.Committed))
+	h := compat.Held{Point: state.Point, Server: state.Last.Source, GTIDs: !d.cfg.ByPosition}
+	if state.Last.Committed > 0 {
+		h.Time = time.UnixMicro(int64(state.Last.Committed))
 	}
-	if d.caughtUp && time.Since(at) < d.signOfLife() {
-		at = time.Now()
+	if d.puller == nil || d.away != "" {
+		return h, true
 	}
-	return compat.Held{Point: state.Point, Server: state.Last.Source, GTIDs: !d.cfg.ByPosition, Time: at}, true
+	end := d.puller.relay.End()
+	if end.IsZero() {
+		return h, true
+	}
+	// Heads of files, which have no transactions, are passed by what is committed before they count as spooled.
+	if h.Server == server && h.Point.Position.SameSeries(end.Position) && h.Point.Position.Compare(end.Position) > 0 {
+		end.Position = h.Point.Position
+	}
+	h.Point, h.Server = end, server // it is being read from there
+	return h, true
+}
+
+// ends are where the source's binlog ended when it was looked at, oldest first. By them the age of a position is known
+// without a clock of the source's: who has reached an end has everything that the source had at that time.
+type ends struct {
+	server gtid.UUID
+	seen   []end
+}
+
+type end struct {
+	position gtid.Position
+	at       time.Time
+}
+
+// maxEnds is where half of the ends are forgotten: three days of minutes. A forgotten one only makes a position look older.
+const maxEnds = 4096
+
+// see takes a look.
+func (e *ends) see(l *compat.Logs, now time.Time) {
+	if e.server != l.Server {
+		e.server, e.seen = l.Server, nil
+	}
+	if len(l.Files) == 0 {
+		return
+	}
+	last := l.Files[len(l.Files)-1]
+	position := gtid.Position{File: last.Name, Offset: last.Size}
+	if n := len(e.seen); n > 0 && e.seen[n-1].position == position {
+		e.seen[n-1].at = now // idle since
+		return
+	}
+	e.seen = append(e.seen, end{position, now})
+	if len(e.seen) > maxEnds {
+		thin := e.seen[:0]
+		for i := 0; i < len(e.seen); i += 2 {
+			thin = append(thin, e.seen[i])
+		}
+		e.seen = thin
+	}
+}
+
+// reached gives the time of the last end that a position has reached, and forgets those in front of it; zero when there is
+// none.
+func (e *ends) reached(p gtid.Position) time.Time {
+	n := 0
+	for n < len(e.seen) && e.seen[n].position.SameSeries(p) && e.seen[n].position.Compare(p) <= 0 {
+		n++
+	}
+	if n == 0 {
+		return time.Time{}
+	}
+	e.seen = e.seen[n-1:]
+	return e.seen[0].at
 }

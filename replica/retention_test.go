@@ -1,0 +1,106 @@
+package replica
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemarkdb/tidemark/compat"
+	"github.com/tidemarkdb/tidemark/gtid"
+	"github.com/tidemarkdb/tidemark/integration/clouds"
+	"github.com/tidemarkdb/tidemark/integration/mysqltest"
+)
+
+func TestEnds(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 11, 30, 12, minute, 0, 0, time.UTC) }
+	look := func(server byte, size uint64) *compat.Logs {
+		return &compat.Logs{Server: gtid.UUID{server}, Files: []compat.LogFile{{Name: "binlog.000001", Size: 9}, {Name: "binlog.000002", Size: size}}}
+	}
+	pos := func(offset uint64) gtid.Position { return gtid.Position{File: "binlog.000002", Offset: offset} }
+	var e ends
+	require.True(t, e.reached(pos(100)).IsZero())
+	e.see(look(1, 100), at(1))
+	e.see(look(1, 200), at(2))
+	e.see(look(1, 300), at(3))
+	require.True(t, e.reached(pos(99)).IsZero())
+	require.Equal(t, at(2), e.reached(pos(299)))
+	e.see(look(1, 300), at(8)) // idle
+	require.Equal(t, at(8), e.reached(pos(300)))
+	require.True(t, e.reached(gtid.Position{File: "other.000009", Offset: 4}).IsZero())
+	e.see(look(2, 50), at(9))
+	require.Equal(t, at(9), e.reached(pos(60)))
+	for i := range 3 * maxEnds {
+		e.see(look(2, uint64(1000+i)), at(10).Add(time.Duration(i)*time.Second))
+	}
+	require.LessOrEqual(t, len(e.seen), maxEnds)
+	require.False(t, e.reached(pos(100_000)).IsZero())
+}
+
+// The margin is in the status, gets tight when the reader is away, and what happens is in the log. SNAP-07, OPS-12
+func TestRetentionWatch(t *testing.T) {
+	source := mysqltest.Start(t, mysqltest.Options{Own: true})
+	f := newFixture(t, source, source.FreshDatabase(t))
+	f.exec("CREATE TABLE a (id INT PRIMARY KEY)", "SET GLOBAL binlog_expire_logs_seconds = 7200", "FLUSH BINARY LOGS")
+	f.create()
+	f.streaming()
+	kept := func(what string, cond func(*Retention) bool) {
+		t.Helper()
+		var last Retention
+		defer func() {
+			if t.Failed() {
+				t.Logf("%s: %+v, %v files older", what, last, last.OlderFiles)
+			}
+		}()
+		f.wait(what, func(st Status) bool {
+			if st.Retention == nil {
+				return false
+			}
+			last = *st.Retention
+			return cond(st.Retention)
+		})
+	}
+	kept("two hours", func(r *Retention) bool {
+		return r.Setting == "binlog_expire_logs_seconds = 7200" && r.HoursLeft != nil && *r.HoursLeft > 1.9 && *r.Hours == 2 && r.OlderFiles != nil && *r.OlderFiles > 0 && r.Warning == nil
+	})
+	// Only what is foreign is written, in file after file: the position moves on. OPS-12
+	f.exec("CREATE DATABASE foreign_db", "FLUSH BINARY LOGS", "DROP DATABASE foreign_db", "FLUSH BINARY LOGS")
+	kept("the newest file", func(r *Retention) bool { return *r.OlderFiles >= 3 && r.BytesAhead == 0 })
+	f.exec("SET GLOBAL binlog_expire_logs_seconds = 0")
+	kept("no end", func(r *Retention) bool { return r.Forever && r.HoursLeft == nil && r.Hours == nil })
+}
+
+func logged(f *fixture, kind string) string {
+	text := ""
+	for _, e := range f.manager.Log(1000) {
+		if e.Kind == kind {
+			text += e.Message + "\n"
+		}
+	}
+	return text
+}
+
+// A database on a server like Amazon RDS: no global lock, a heartbeat that nobody wants, and binlogs that are not kept until
+// somebody says so, which is warned of. CLOUD-01, CLOUD-03, CLOUD-11
+func TestLikeRDS(t *testing.T) {
+	source := mysqltest.Start(t, mysqltest.Options{Own: true})
+	f := newFixture(t, source, source.FreshDatabase(t))
+	f.exec("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)")
+	l := clouds.Login(t, source, clouds.RDSLike)
+	spec := f.spec()
+	spec.Host, spec.Port, spec.User, spec.Password = l.Host, l.Port, l.User, l.Password
+	require.NoError(t, f.manager.Create(t.Context(), spec, false))
+	f.streaming()
+	f.wait("a warning", func(st Status) bool { return st.Retention != nil && st.Retention.Warning != nil })
+	require.Contains(t, *f.status().Retention.Warning, "binlog retention hours = NULL")
+	require.Contains(t, logged(f, "warning"), "CALL mysql.rds_set_configuration('binlog retention hours', 24)")
+	f.exec("CALL mysql.rds_set_configuration('binlog retention hours', 24)", "INSERT INTO a VALUES (3)")
+	f.wait("a day", func(st Status) bool {
+		r := st.Retention
+		return r.Warning == nil && r.HoursLeft != nil && *r.HoursLeft > 23
+	})
+	require.Contains(t, logged(f, "retention"), "keeps no binlog")
+	require.Contains(t, logged(f, "retention"), "keeps enough binlog again (binlog retention hours = 24)")
+	f.caughtUp()
+	require.Equal(t, "1\n2\n3", f.rows("a"))
+}

@@ -78,6 +78,14 @@ func parseVersion(v string) (major, minor, patch int) {
 	return major, minor, patch
 }
 
+// OfVersion is a server of which only the version is known, because it is not asked: it wrote binlog files.
+func OfVersion(version string) *Source {
+	s := &Source{Version: version}
+	s.Major, s.Minor, s.Patch = parseVersion(version)
+	s.NativeForeignKeys = !s.AtLeast(9, 6)
+	return s
+}
+
 // VersionNumber is the version as one number: 80406 for 8.4.6.
 func (s *Source) VersionNumber() int { return s.Major*10000 + s.Minor*100 + s.Patch }
 

@@ -1,10 +1,13 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
+	"github.com/tidemarkdb/tidemark/binlog"
 	"github.com/tidemarkdb/tidemark/gtid"
 )
 
@@ -27,6 +30,31 @@ func OpenArchive(dir string) (*Relay, error) {
 	r.spooled.behind = r.spooled.point.Position
 	r.count()
 	return r, nil
+}
+
+// Server is the version of the server that wrote the first file.
+func (r *Relay) Server() (string, error) {
+	files := r.snapshot()
+	if len(files) == 0 {
+		return "", os.ErrNotExist
+	}
+	in, err := os.Open(filepath.Join(r.cfg.Dir, files[0].name))
+	if err != nil {
+		return "", fmt.Errorf("relay: %w", err)
+	}
+	defer in.Close()
+	w, err := binlog.NewFileWalk(in, files[0].source, files[0].log)
+	if err != nil {
+		return "", err
+	}
+	raw, step, err := w.Next()
+	if err == nil && step.Mark != binlog.MarkFormat {
+		err = errors.New("it does not begin with a format description")
+	}
+	if err != nil {
+		return "", fmt.Errorf("relay: %s: %w", files[0].name, err)
+	}
+	return binlog.FormatServer(raw), nil
 }
 
 // parseForeign is false for what does not bear the name of a server's binlog file.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tidemarkdb/tidemark/binlog"
@@ -42,6 +43,8 @@ type GoneError struct{}
 func (*GoneError) Error() string {
 	return "relay: the spooled log was cut off in front of what was read"
 }
+
+var errArchive = errors.New("relay: an archive is only read")
 
 // local is a fault of this machine, such as a full disk.
 func local(doing string, err error) error {

@@ -55,6 +55,9 @@ func (r *Relay) Covers(p gtid.Point) bool {
 // Prune says that everything up to a point is applied and durable elsewhere, and removes the files that nobody needs any
 // more. The newest file stays.
 func (r *Relay) Prune(upTo gtid.Point) error {
+	if r.archive {
+		return nil
+	}
 	for {
 		f := r.prunable(upTo)
 		if f == nil {

@@ -177,6 +177,9 @@ var errHalf = errors.New("a transaction has no end")
 // *GoneError. A point in front of the relay empties it; one that the relay does not reach leaves it as it is. Pull must
 // not run.
 func (r *Relay) Cut(p gtid.Point) error {
+	if r.archive {
+		return errArchive
+	}
 	r.pull.Lock()
 	defer r.pull.Unlock()
 	if r.start == nil {

@@ -149,6 +149,9 @@ func (r *Relay) Reset(s Start) error {
 	if s.ByPosition && s.Point.Position.Offset != logStart {
 		return fmt.Errorf("relay: position %s is not the start of a file", s.Point.Position)
 	}
+	if r.archive {
+		return errArchive
+	}
 	r.pull.Lock()
 	defer r.pull.Unlock()
 	return r.reset(s)

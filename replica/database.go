@@ -142,9 +142,11 @@ func (d *database) run(ctx context.Context, done chan struct{}) {
 	watch.Go(func() { d.watchRetention(ctx) })
 	defer watch.Wait()
 	err := d.pulled(ctx, d.work)
-	told := ctx.Err() != nil
+	told, ended := ctx.Err() != nil, errors.Is(err, errEnded)
 	text := ""
-	if !told {
+	if ended {
+		d.ended(ctx)
+	} else if !told {
 		text = judge(err).explain(err)
 		d.log.Error("the database can't go on", "error", text)
 		d.note(ctx, "error", text)
@@ -153,7 +155,10 @@ func (d *database) run(ctx context.Context, done chan struct{}) {
 	defer d.mu.Unlock()
 	d.cancel()
 	d.cancel, d.progress, d.caughtUp, d.away = nil, nil, false, ""
-	if !told { // people have to look at it
+	switch {
+	case ended:
+		d.state, d.message, d.lost = StateEnded, "", false
+	case !told: // people have to look at it
 		d.state, d.message, d.lost = StateError, text, false
 	}
 }
@@ -198,6 +203,9 @@ func (d *database) work(ctx context.Context) error {
 			clear(tries)
 			continue
 		}
+		if errors.Is(err, errEnded) {
+			return err
+		}
 		anew, failed := d.beginAnew(ctx, err)
 		if failed != nil {
 			err = failed
@@ -231,6 +239,9 @@ func (d *database) once(ctx context.Context) error {
 		return err
 	}
 	c := d.config()
+	if c.Spec.replays() && info.Point == nil {
+		return d.beginReplay(ctx)
+	}
 	switch phaseOf(&c, info) {
 	case converging, complete:
 		return d.follow(ctx, info)

@@ -134,6 +134,9 @@ func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error
 		}
 		return err
 	}
+	if spec.replays() {
+		return m.createReplay(ctx, spec)
+	}
 	if err := m.opt.checkFiles(&spec.Settings.Connection); err != nil {
 		return err
 	}

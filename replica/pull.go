@@ -32,7 +32,11 @@ type puller struct {
 }
 
 func newPuller(ctx context.Context, d *database) (*puller, error) {
-	r, err := d.openRelay(ctx)
+	open := d.openRelay
+	if spec := d.spec(); spec.replays() {
+		open = func(context.Context) (*relay.Relay, error) { return relay.OpenArchive(spec.Settings.BinlogDir) }
+	}
+	r, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +91,12 @@ func (p *puller) begin(at gtid.Point) error {
 // cover makes sure that the relay has, or will have, everything behind a point: what is spooled stays where it reaches back
 // to it. A relay that ends in front of the point (a power cut took its end) is of no use.
 func (p *puller) cover(at gtid.Point) error {
+	if spec := p.d.spec(); spec.replays() {
+		if !p.relay.Covers(at) {
+			return fmt.Errorf("the binlog files in %s do not reach back to %s", spec.Settings.BinlogDir, at)
+		}
+		return nil
+	}
 	start := p.d.relayStart(at)
 	begin, ok := p.relay.Begin()
 	behind := p.relay.Consumed(at) && !start.ByPosition && !p.relay.End().Set.Equal(at.Set)
@@ -204,7 +214,7 @@ func (p *puller) verify(ctx context.Context, cfg binlog.Config, state replay.Sta
 // dropTail takes back what was spooled and not applied, when the source has what was applied and nothing of that: a source
 // that crashed before its log reached the disk. It gives errRestart then, else the cause.
 func (p *puller) dropTail(ctx context.Context, cfg binlog.Config, cause error) error {
-	err := p.d.gate.hold(ctx, func() error {
+	err := p.d.gate.between(ctx, func() error {
 		state, ok, err := p.d.committed()
 		if err != nil {
 			return err
@@ -218,9 +228,7 @@ func (p *puller) dropTail(ctx context.Context, cfg binlog.Config, cause error) e
 		}
 		p.d.log.Warn("the source has lost transactions that were spooled and not applied; what it has now is read instead", "from", state.Point.String(), "to", end.String(), "reason", cause)
 		p.d.note(ctx, "relay", fmt.Sprintf("the source has lost transactions that were spooled and not applied, behind %s up to %s; what it has now is read instead: %v", state.Point, end, cause))
-		if p.d.gate.replayer != nil {
-			p.d.gate.failed = errRestart // what was read ahead is void
-		}
+		p.d.gate.restart() // what was read ahead is void
 		return nil
 	})
 	if err == nil {
@@ -307,10 +315,5 @@ func (d *database) learn(ctx context.Context, source *compat.Source) error {
 	if err != nil || !changed {
 		return err
 	}
-	return d.gate.hold(ctx, func() error {
-		if d.gate.replayer != nil {
-			d.gate.failed = errRestart
-		}
-		return nil
-	})
+	return d.gate.between(ctx, func() error { d.gate.restart(); return nil })
 }

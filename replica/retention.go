@@ -50,6 +50,9 @@ const retentionEvery = time.Minute
 // watchRetention looks at the source's binlogs at an interval until ctx ends. It has a connection of its own for each look,
 // and changes nothing but what is shown.
 func (d *database) watchRetention(ctx context.Context) {
+	if spec := d.spec(); spec.replays() {
+		return
+	}
 	for {
 		if err := d.lookAtRetention(ctx); err != nil && ctx.Err() == nil {
 			d.log.Debug("the source's binlogs could not be looked at", "error", err)

@@ -31,8 +31,12 @@ type Spec struct {
 	Settings       Settings
 }
 
-// Source names the source for people: host:port/database, or host:port,host:port/database.
+// Source names the source for people: host:port/database, or host:port,host:port/database, or files/database of a database
+// that is made of binlog files.
 func (s Spec) Source() string {
+	if s.replays() {
+		return "files/" + s.SourceDatabase
+	}
 	text := fmt.Sprintf("%s:%d", s.Host, s.Port)
 	for _, a := range s.Others {
 		text += "," + a.String()
@@ -58,6 +62,9 @@ type Settings struct {
 	// RelayMaxBytes bounds the source's log that is spooled here and not applied yet; beyond it nothing more is read from the
 	// source until some of it is (relay_max_bytes, 16 GiB).
 	RelayMaxBytes int64
+	// BinlogDir is a directory of a source's binlog files, from its first one on, of which the database is made in place of a
+	// server (binlog_dir, empty: there is a server). The address, the user and the password are not used then.
+	BinlogDir string
 	// AllowsQueryWhenMySQLLost tells whether a database whose source is lost answers queries (allows_query_when_mysql_lost, 1).
 	AllowsQueryWhenMySQLLost bool
 	// AutoResync lets tables that can't be followed any more, damaged ones included, be copied anew by themselves beside
@@ -104,6 +111,7 @@ var settings = map[string]setting{
 	"allows_query_when_mysql_lost":         flag(func(s *Settings) *bool { return &s.AllowsQueryWhenMySQLLost }),
 	"auto_resync":                          flag(func(s *Settings) *bool { return &s.AutoResync }),
 	"relay_max_bytes":                      number(func(s *Settings) *int64 { return &s.RelayMaxBytes }),
+	"binlog_dir":                           text(func(s *Settings) *string { return &s.BinlogDir }),
 	"materialized_mysql_tables_list":       {setList, func(s *Settings) string { return strings.Join(s.TablesList, ",") }},
 	"include_tables":                       expression(func(s *Settings) *string { return &s.IncludeTables }),
 	"exclude_tables":                       expression(func(s *Settings) *string { return &s.ExcludeTables }),

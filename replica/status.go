@@ -18,6 +18,7 @@ const (
 	StateConverging State = "converging" // all rows are copied; the stream brings the tables to one point, and nothing is readable before
 	StateStreaming  State = "streaming"  // follows the source; it may be lost for the moment, see Status.Error
 	StateStopped    State = "stopped"    // by SYSTEM STOP
+	StateEnded      State = "ended"      // all given binlog files are applied
 	StateError      State = "error"      // cannot go on by itself
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -199,6 +200,8 @@ func (p *puller) read(ctx context.Context, reader *relay.Reader, q *queue) error
 			return errors.Join(context.Cause(ctx), tx.Release())
 		case ctx.Err() == nil && binlog.ClassOf(err) == binlog.Cancelled && cause != nil:
 			return cause
+		case err == io.EOF:
+			return errEnded
 		default:
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 func newSyncStart() *cobra.Command {
 	var c connection
-	var from string
+	var from, dir, database string
 	var settings []string
 	var wait bool
 	cmd := &cobra.Command{
@@ -32,16 +32,24 @@ The password may be left out of --from, which others on this machine can see, an
 ` + sourcePasswordVariable + `, or the server takes it from a file (password-file) or a program (password-command), from its
 --credentials-dir. Special characters in the address are written as in any URL: @ is %40.
 
+With --binlog-dir there is no source: the binlog files in that directory of the server's machine, of a MySQL server from
+its first one on, are applied to an empty database. Tables come by their CREATE statements. Behind the last file the state
+is "ended"; the same command again looks for more files.
+
 Behind ? stand settings: ssl-mode, ssl-ca, ssl-cert, ssl-key, password-file, password-command, socket, connect-timeout and all
 others of docs/sql.md. Further servers of the same history, which are tried when the first is lost, stand behind commas.`,
 		Example: `  tidemark sync start shop --from mysql://repl:secret@db.example:3306/shop --wait
   tidemark sync start shop --from mysql://repl@db.example/shop --setting exclude_tables='tmp_.*'
   tidemark sync start shop --from 'mysql://repl@db1.example,db2.example/shop?ssl-mode=verify-identity&ssl-ca=ca.pem&password-file=repl'
   tidemark sync start shop --from 'mysql://repl@localhost/shop?socket=/run/mysqld/mysqld.sock'
+  tidemark sync start shop --binlog-dir /backup/binlogs --wait
   tidemark sync start shop`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			create, err := createStatement(args[0], from, settings)
+			if dir != "" {
+				create, err = replayStatement(args[0], from, dir, database, settings)
+			}
 			if err != nil {
 				return err
 			}
@@ -60,6 +68,8 @@ others of docs/sql.md. Further servers of the same history, which are tried when
 	c.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "the source: "+fromForm)
+	f.StringVar(&dir, "binlog-dir", "", "in place of a source: an absolute path, on the server's machine, of a directory of binlog files")
+	f.StringVar(&database, "source-database", "", "with --binlog-dir: the database's name in the files; the same name where it is left out")
 	f.StringArrayVar(&settings, "setting", nil, "a setting of the database, name=value; may be repeated")
 	f.BoolVar(&wait, "wait", false, "wait until the copy is complete")
 	return cmd
@@ -77,10 +87,27 @@ func createStatement(name, from string, settings []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	s.settings = append(s.settings, settings...)
+	return s.createStatement(name)
+}
+
+// replayStatement makes the statement that sets up a database of binlog files.
+func replayStatement(name, from, dir, database string, settings []string) (string, error) {
+	if from != "" {
+		return "", errors.New("--from and --binlog-dir exclude each other")
+	}
+	if database == "" {
+		database = name
+	}
+	s := source{address: "files", database: database, user: "-", settings: append([]string{"binlog_dir=" + dir}, settings...)}
+	return s.createStatement(name)
+}
+
+func (s *source) createStatement(name string) (string, error) {
 	text := fmt.Sprintf("CREATE DATABASE IF NOT EXISTS %s ENGINE = MaterializedMySQL(%s, %s, %s, %s)",
 		quoteName(name), quoteText(s.address), quoteText(s.database), quoteText(s.user), quoteText(s.password))
 	var list []string
-	for _, set := range append(s.settings, settings...) {
+	for _, set := range s.settings {
 		key, value, ok := strings.Cut(set, "=")
 		if !ok {
 			return "", fmt.Errorf("--setting %s: name=value is wanted", set)
@@ -125,7 +152,7 @@ func waitForCopy(ctx context.Context, db *sql.DB, name string, out io.Writer) er
 		switch {
 		case st.State == replica.StateError && st.Error != nil:
 			return fmt.Errorf("%s: %s", name, *st.Error)
-		case st.State == replica.StateStreaming:
+		case st.State == replica.StateStreaming && !replaysFiles(st), st.State == replica.StateEnded:
 			p.end()
 			fmt.Fprintf(out, "%s is complete: %d tables, %d rows, at %s\n", name, len(st.Tables), totalRows(st), point(st))
 			return nil
@@ -139,6 +166,9 @@ func waitForCopy(ctx context.Context, db *sql.DB, name string, out io.Writer) er
 		}
 	}
 }
+
+// replaysFiles tells a database that is made of binlog files.
+func replaysFiles(st *replica.Status) bool { return strings.HasPrefix(st.Source, "files/") }
 
 func totalRows(st *replica.Status) int64 {
 	var n int64

@@ -1,6 +1,6 @@
 package compat
 
-// What a window without a lock rests on (design, section 4; docs/lock-free.md proves it):
+// What a window without a lock rests on (docs/design.md, section 4):
 //
 //	P0: a transaction whose GTID is in gtid_executed is visible to every read view that is opened later;
 //	P1: a transaction that a read view sees is in front of the end of the binlog, if that is asked for later;

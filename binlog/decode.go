@@ -43,8 +43,8 @@ func (e *ImageError) Error() string {
 // Unwrap gives the cause.
 func (e *ImageError) Unwrap() error { return e.Err }
 
-// ErrPartialImage is the cause of an ImageError if the source logs less than whole rows.
-var ErrPartialImage = errors.New("the row image is partial; the source must log with binlog_row_image = FULL and an empty binlog_row_value_options")
+// ErrPartialImage is the cause of an ImageError of Decode if the event has less than whole rows: DecodePartial reads it.
+var ErrPartialImage = errors.New("the row image is partial")
 
 var errMalformed = errors.New("the bytes are not a value of the column's type")
 
@@ -58,7 +58,8 @@ type Sink interface {
 type Decoder struct {
 	table *schema.Table
 	cols  []columnDecoder
-	nulls int // bytes of a NULL bitmap
+	nulls int // bytes of a bitmap of all columns
+	json  int // columns of type JSON
 
 	before, after []column.Appender
 }
@@ -74,7 +75,7 @@ func NewDecoder(m *TableMap, t *schema.Table) (*Decoder, error) {
 		return nil, &MismatchError{Table: t.FullName(), Reason: fmt.Sprintf("%d columns instead of %d", len(m.columns), len(t.Columns))}
 	}
 	d := &Decoder{
-		table: t, nulls: (len(t.Columns) + 7) / 8, cols: make([]columnDecoder, len(t.Columns)),
+		table: t, nulls: (len(t.Columns) + 7) / 8, json: jsonColumns(t), cols: make([]columnDecoder, len(t.Columns)),
 		before: make([]column.Appender, len(t.Columns)), after: make([]column.Appender, len(t.Columns)),
 	}
 	for i := range t.Columns {
@@ -91,7 +92,8 @@ func NewDecoder(m *TableMap, t *schema.Table) (*Decoder, error) {
 // behind each pair; an error of row ends the decoding and is returned as it is. A nil before is for callers who do not
 // want old rows.
 //
-// Other errors are an *ImageError; the sinks may then have part of a row and are of no further use. Values that a column
+// Other errors are an *ImageError. It is ErrPartialImage, before anything is handed over, if the event has less than whole
+// rows; with any other the sinks may have part of a row and are of no further use. Values that a column
 // can not take are the sinks' own errors.
 func (d *Decoder) Decode(e *RowsEvent, before, after Sink, row func() error) error {
 	b, err := d.header(e)

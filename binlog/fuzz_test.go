@@ -338,6 +338,53 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// Whatever the bytes, partial images give each sink as many rows as were told, and gaps only of columns that are there.
+func FuzzDecodePartial(f *testing.F) {
+	f.Add(byte(Insert), append([]byte{18, 0xff, 0xff, 3}, make([]byte, 200)...))
+	f.Add(byte(Update), append([]byte{18, 1, 0, 0, 0x0e, 0, 0, 0}, make([]byte, 20)...))
+	f.Add(byte(PartialUpdate), append([]byte{18, 1, 0, 0, 0xff, 0xff, 3, 0}, make([]byte, 200)...))
+	f.Add(byte(Delete), []byte{18, 1, 0, 0, 0, 1, 2, 3, 4})
+	table := fuzzTable()
+	m := mapOf(table)
+	d, err := NewDecoder(m, table)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, action byte, body []byte) {
+		rows, keys := column.NewBuilder(memory.DefaultAllocator, table), column.NewKeyBuilder(table)
+		n := 0
+		err := d.DecodePartial(&RowsEvent{Table: m, Action: Action(action%4 + 1), body: body}, keys, rows, func(g *Gap) error {
+			n++
+			if g != nil && len(g.Columns)+len(g.Diffs) == 0 {
+				t.Fatal("an empty gap")
+			}
+			return nil
+		})
+		if err == nil && n != max(rows.Rows(), keys.Keys().Len()) {
+			t.Fatalf("%d rows, %d and %d in the sinks", n, rows.Rows(), keys.Keys().Len())
+		}
+	})
+}
+
+// A document stays one, whatever differences are applied to it.
+func FuzzJSONDiff(f *testing.F) {
+	doc := []byte(`{"a": 1, "bb": [1, {"k\"": null}, "x"], "ccc": {}}`)
+	f.Add(doc, append([]byte{diffReplace, 3}, "$.a\x03\x05\x07\x00"...))
+	f.Add(doc, append([]byte{diffInsert, 8}, "$.bb[12]\x02\x04\x01"...))
+	f.Add(doc, append([]byte{diffInsert, 8}, "$.\"k\\\"\"\x02\x04\x01"...))
+	f.Add(doc, append([]byte{diffRemove, 7}, "$.bb[1]"...))
+	f.Add(doc, append([]byte{diffRemove, 10}, "$.bb[last]"...))
+	f.Fuzz(func(t *testing.T, text, diffs []byte) {
+		if !json.Valid(text) || !utf8.Valid(text) {
+			return
+		}
+		out, err := AppendJSONDiff(nil, text, diffs)
+		if err == nil && !json.Valid(out) {
+			t.Fatalf("%q by %q became %q", text, diffs, out)
+		}
+	})
+}
+
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte{jsonSmallObject, 1, 0, 12, 0, 11, 0, 1, 0, jsonInt16, 7, 0, 'a'})
 	f.Add([]byte{jsonSmallArray, 2, 0, 13, 0, jsonLiteral, 1, 0, jsonString, 10, 0, 2, 'x', 'y'})

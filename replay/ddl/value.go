@@ -87,7 +87,7 @@ func (s *statement) setInitial(c *schema.Column, l *literal) error {
 	case c.AutoIncrement:
 		return errors.New("it is AUTO_INCREMENT, and the values that the existing rows got are not in the binlog")
 	case l == nil && !c.Nullable:
-		text = implicitDefault(c)
+		text = c.ImplicitDefault()
 	case l == nil || l.kind == litNull:
 		return nil
 	case l.kind == litExpr:
@@ -106,30 +106,6 @@ func (s *statement) setInitial(c *schema.Column, l *literal) error {
 	c.Initial = &text
 	_, _, err = column.Initial(&schema.Table{Database: s.catalog.Database(), Columns: []schema.Column{*c}}, c)
 	return err
-}
-
-// implicitDefault is what a NOT NULL column without DEFAULT gives the existing rows (manual, "Data Type Default
-// Values").
-func implicitDefault(c *schema.Column) string {
-	switch c.Type {
-	case schema.Date:
-		return "0000-00-00"
-	case schema.DateTime, schema.Timestamp:
-		return "0000-00-00 00:00:00"
-	case schema.Time:
-		return "00:00:00"
-	case schema.Enum:
-		return c.Elements[0]
-	case schema.JSON:
-		return "null"
-	}
-	if c.Type.IsText() || c.Type.IsBinary() || c.Type == schema.Set {
-		if c.Type == schema.Binary {
-			return strings.Repeat("\x00", c.Length)
-		}
-		return ""
-	}
-	return "0"
 }
 
 // current gives CURRENT_TIMESTAMP of the statement, which is what the existing rows got.

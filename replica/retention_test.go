@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidemarkdb/tidemark/compat"
 	"github.com/tidemarkdb/tidemark/gtid"
-	"github.com/tidemarkdb/tidemark/integration/clouds"
 	"github.com/tidemarkdb/tidemark/integration/mysqltest"
 )
 
@@ -78,29 +77,4 @@ func logged(f *fixture, kind string) string {
 		}
 	}
 	return text
-}
-
-// A database on a server like Amazon RDS: no global lock, a heartbeat that nobody wants, and binlogs that are not kept until
-// somebody says so, which is warned of. CLOUD-01, CLOUD-03, CLOUD-11
-func TestLikeRDS(t *testing.T) {
-	source := mysqltest.Start(t, mysqltest.Options{Own: true})
-	f := newFixture(t, source, source.FreshDatabase(t))
-	f.exec("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)")
-	l := clouds.Login(t, source, clouds.RDSLike)
-	spec := f.spec()
-	spec.Host, spec.Port, spec.User, spec.Password = l.Host, l.Port, l.User, l.Password
-	require.NoError(t, f.manager.Create(t.Context(), spec, false))
-	f.streaming()
-	f.wait("a warning", func(st Status) bool { return st.Retention != nil && st.Retention.Warning != nil })
-	require.Contains(t, *f.status().Retention.Warning, "binlog retention hours = NULL")
-	require.Contains(t, logged(f, "warning"), "CALL mysql.rds_set_configuration('binlog retention hours', 24)")
-	f.exec("CALL mysql.rds_set_configuration('binlog retention hours', 24)", "INSERT INTO a VALUES (3)")
-	f.wait("a day", func(st Status) bool {
-		r := st.Retention
-		return r.Warning == nil && r.HoursLeft != nil && *r.HoursLeft > 23
-	})
-	require.Contains(t, logged(f, "retention"), "keeps no binlog")
-	require.Contains(t, logged(f, "retention"), "keeps enough binlog again (binlog retention hours = 24)")
-	f.caughtUp()
-	require.Equal(t, "1\n2\n3", f.rows("a"))
 }

@@ -146,13 +146,30 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkCommit commits transactions of a few random rows each in a table of a million.
+// BenchmarkCommit commits transactions of a few random rows each in a table of a million, alone and beside copies that are
+// under way: shadows, each with a durable load of ten pieces.
 func BenchmarkCommit(b *testing.B) {
-	s, db, id, def := benchStore(b)
-	fill(b, s, db, id, def, 1_000_000)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for b.Loop() {
-		benchUpsert(b, s, db, id, def, rng, 1_000_000, 10)
+	for _, copies := range []int{0, 300} {
+		b.Run(fmt.Sprint("copies=", copies), func(b *testing.B) {
+			s, db, id, def := benchStore(b)
+			fill(b, s, db, id, def, 1_000_000)
+			rng := rand.New(rand.NewPCG(1, 1))
+			for range copies {
+				l, err := s.NewLoad(createShadow(b, s, db, def))
+				require.NoError(b, err)
+				for i := range int64(10) {
+					w := l.NewWriter()
+					require.NoError(b, w.Add(ctx, benchRows(b, def, rng, sequence(i*10, 10))))
+					require.NoError(b, w.Checkpoint(ctx, []byte("note")))
+				}
+				require.NoError(b, l.Close())
+			}
+			report := cpuMeter(b)
+			for b.Loop() {
+				benchUpsert(b, s, db, id, def, rng, 1_000_000, 10)
+			}
+			report(10 * b.N)
+		})
 	}
 }
 
@@ -243,4 +260,48 @@ func BenchmarkLookup(b *testing.B) {
 			b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "keys/s")
 		})
 	}
+}
+
+// BenchmarkWithoutKey takes 10000 rows of a table without a key away and adds as many, in each commit; every row is there
+// three times.
+func BenchmarkWithoutKey(b *testing.B) {
+	s := openTest(b, b.TempDir(), Options{})
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	def := keylessTable("log")
+	db, ids := createTest(b, s, def)
+	const n, rows = 500_000, 10_000
+	l, err := s.NewLoad(ids[0])
+	require.NoError(b, err)
+	w := l.NewWriter()
+	for from := int64(0); from < n; from += rows {
+		for range 3 {
+			require.NoError(b, w.Add(ctx, bagRows(b, def, bagSequence(from, rows))))
+		}
+	}
+	require.NoError(b, w.Close(ctx))
+	swapIn(b, s, db, ids[0], l)
+	rng := rand.New(rand.NewPCG(1, 1))
+	report := cpuMeter(b)
+	for b.Loop() {
+		b.StopTimer()
+		from := rng.Int64N(n - 2*rows)
+		going := bag{}
+		going.add(bagSequence(from, rows))
+		c := removals(b, def, going)
+		c.Puts = bagRows(b, def, bagSequence(from+rows, rows))
+		b.StartTimer()
+		applyBag(b, s, db, ids[0], c)
+		b.StopTimer()
+		applyBag(b, s, db, ids[0], &Changes{Puts: bagRows(b, def, bagSequence(from, rows))}) // so that there are always enough
+		b.StartTimer()
+	}
+	report(3 * rows * b.N)
+}
+
+func bagSequence(from, n int64) []row {
+	rows := make([]row, n)
+	for i := range rows {
+		rows[i] = row{name: "some text", n: from + int64(i)}
+	}
+	return rows
 }

@@ -117,6 +117,7 @@ const lookForJobs = time.Second
 
 // startJobs runs the jobs beside the stream. It gives what ends them.
 func (d *database) startJobs(ctx context.Context) (stop func()) {
+	d.holdForShadows() // before anything is pruned
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { d.runJobs(ctx) })
@@ -130,7 +131,6 @@ func (d *database) startJobs(ctx context.Context) (stop func()) {
 func (d *database) runJobs(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	d.holdForShadows()
 	for {
 		d.dropShadows(ctx)
 		d.relieveRelay()

@@ -29,7 +29,7 @@ type gap struct {
 //
 // Everything that was spooled must have been applied.
 func (d *database) skipPurged(ctx context.Context, cause error) error {
-	if s := d.spec().Settings; !s.AutoResync {
+	if s := d.spec().Settings; !s.AutoResync || !d.isComplete() {
 		return cause
 	}
 	g, err := d.findGap(ctx, cause)
@@ -61,6 +61,13 @@ func (d *database) skipPurged(ctx context.Context, cause error) error {
 	d.log.Error("the source has purged binlogs that were not read; all tables are copied anew", "missing", g.missing, "cause", cause)
 	d.jobs.wake()
 	return d.puller.begin(g.after.Point)
+}
+
+// isComplete tells whether the first copy is.
+func (d *database) isComplete() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.phase() == complete
 }
 
 // findGap makes sure that it is a gap in the history that was followed, and finds its ends; nil: there is none behind the

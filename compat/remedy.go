@@ -7,6 +7,12 @@ import (
 	"github.com/tidemarkdb/tidemark/wire"
 )
 
+// or puts other advice in front.
+func (r remedy) or(do string) remedy {
+	r.do = strings.TrimSuffix(do+"; "+r.do, "; ")
+	return r
+}
+
 // The remedies of each vendor. Names in capitals are the reader's to fill in.
 
 // persist sets a variable on a server of one's own. 5.7 has no SET PERSIST (from the manual: MySQL 8.0, "Persisted System

@@ -39,7 +39,7 @@ func (s *Source) retentionWarnings() []Problem {
 	switch {
 	case !r.Known():
 		out = append(out, problem("binlog_retention", "it can't be seen for how long the source keeps its binlogs (the account may not read mysql.rds_configuration); unless told otherwise, "+
-			string(s.Flavour)+" removes them within minutes", remedy))
+			string(s.Flavour)+" removes them within minutes", remedy.or("let the account see it (GRANT SELECT ON mysql.rds_configuration TO "+s.Grants.Account+"), or be sure of")))
 	case r.Forever, r.Keep >= day:
 	case r.Keep == 0:
 		out = append(out, problem("binlog_retention", "the source removes binlog files as soon as it does not need them ("+r.Setting+"); any pause may need a new copy", remedy))

@@ -17,7 +17,20 @@ func check(ctx context.Context, spec Spec, file func(string) (string, error)) (*
 	}
 	cfg := spec.wire(spec.addresses()[0])
 	cfg.File = file
-	return compat.Examine(ctx, cfg, spec.wishes())
+	report, err := compat.Examine(ctx, cfg, spec.wishes())
+	if err != nil || report.Plan == nil {
+		return report, err
+	}
+	for _, at := range spec.Others {
+		other := spec.wire(at)
+		other.File = file
+		warnings, err := compat.ExamineStandby(ctx, other, report.Source, spec.wishes())
+		if err != nil {
+			return nil, err
+		}
+		report.Plan.Warnings = append(report.Plan.Warnings, warnings...)
+	}
+	return report, nil
 }
 
 // wishes is what is asked of the source.

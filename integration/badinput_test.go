@@ -52,7 +52,7 @@ func TestCreateRefused(t *testing.T) {
 	script(t, source.Login, db, pair+`
 		CREATE USER good@'%' IDENTIFIED BY `+quote(secret)+`; GRANT SELECT, RELOAD, PROCESS, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO good@'%';
 		CREATE USER weak@'%' IDENTIFIED BY `+quote(secret)+`; GRANT SELECT ON `+db+`.a TO weak@'%';
-		CREATE DATABASE `+db+`_bad; USE `+db+`_bad; CREATE TABLE g (id INT PRIMARY KEY, p POINT, q GEOMETRY); CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM;
+		CREATE DATABASE `+db+`_bad; USE `+db+`_bad; CREATE TABLE g (id INT PRIMARY KEY, e ENUM('😀')); CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM;
 		CREATE TABLE k (s VARCHAR(20) CHARACTER SET utf16 PRIMARY KEY); CREATE TABLE fine (id INT PRIMARY KEY); CREATE TABLE px (name TEXT NOT NULL, PRIMARY KEY (name(4)));`)
 	good := source.Login
 	good.User, good.Password = "good", secret
@@ -75,7 +75,7 @@ func TestCreateRefused(t *testing.T) {
 		{"no such account", as(func(l *mysqltest.Login) { l.User = "nobody" }), db, []string{"nobody", "password"}},
 		{"no such database", good, "nowhere", []string{"nowhere", source.Addr()}},
 		{"privileges missing, all named", as(func(l *mysqltest.Login) { l.User = "weak" }), db, []string{"REPLICATION SLAVE", "REPLICATION CLIENT", "SELECT", "GRANT"}}, // CLOUD-09
-		{"tables that can't be, all named", good, db + "_bad", []string{".g", "column p", "column q", ".m ", "MyISAM", ".k", "utf16", "exclude_tables"}},
+		{"tables that can't be, all named", good, db + "_bad", []string{".g", "label", ".m ", "MyISAM", "exclude_tables"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			refused(t, tm.Exec(createText(tc.from, tc.db, "here")), tc.parts...)
@@ -95,6 +95,7 @@ func TestCreateRefused(t *testing.T) {
 		must(t, tm.Exec(strings.Replace(createText(good, db, "taken"), "DATABASE", "DATABASE IF NOT EXISTS", 1)))
 		refused(t, tm.Exec("CREATE DATABASE information_schema ENGINE = MaterializedMySQL('h:1','d','u','p')"), "information_schema")
 	})
+	tm.CatchUp(source, "taken")
 	t.Run("statements", func(t *testing.T) {
 		for statement, parts := range map[string][]string{
 			"CREATE DATABASE x ENGINE = Memory":                             {"Memory"},
@@ -104,7 +105,7 @@ func TestCreateRefused(t *testing.T) {
 			createText(good, db, "x") + " SETTINGS skip_ddl_patterns = 'x'": {"skip_ddl_patterns", "guarantee 3"},
 			createText(good, db, "x") + " SETTINGS include_tables = '('":    {"include_tables"},
 			createText(good, db, "x") + " TABLE OVERRIDE a (ORDER BY id)":   {"TABLE OVERRIDE"},
-			"SYSTEM RESYNC MATERIALIZEDMYSQL TABLE taken.a":                 {"RESYNC"},
+			"SYSTEM RESYNC MATERIALIZEDMYSQL TABLE taken.nothing":           {"nothing"},
 			"SYSTEM STOP MATERIALIZEDMYSQL nowhere":                         {"nowhere"},
 			"DROP DATABASE nowhere":                                         {"nowhere"},
 			"INSERT INTO taken.a VALUES (1, 'x')":                           {"read-only"},
@@ -113,7 +114,6 @@ func TestCreateRefused(t *testing.T) {
 			refused(t, tm.Exec(statement), parts...)
 		}
 	})
-	tm.CatchUp(source, "taken")
 	noSecret(t, tm, secret)
 	noSecret(t, tm, "S3cret")
 	for _, show := range []string{"SHOW CREATE DATABASE taken", "SELECT * FROM information_schema.SCHEMATA"} {

@@ -350,7 +350,8 @@ func copyDir(t *testing.T, from, to string) {
 	}))
 }
 
-// TestLogsPurged: what the source has thrown away is missing for good; the database says so and stays readable. PROTO-05
+// TestLogsPurged: what the source has thrown away is missing for good. The tables are copied anew beside the stream; without
+// auto_resync the database says what to do. The old rows stay readable. PROTO-05
 func TestLogsPurged(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -366,21 +367,27 @@ func TestLogsPurged(t *testing.T) {
 			db := source.FreshDatabase(t)
 			script(t, source.Login, db, pair)
 			tm := tidemarktest.Start(t, tidemarktest.Options{})
-			tm.Create(source.Login, db)
+			tm.Create(source.Login, db, "auto_resync = 0")
 			tm.CatchUp(source, db)
 			tm.Stop()
 			script(t, source.Login, db, "INSERT INTO a VALUES (3,'missed'); FLUSH BINARY LOGS; INSERT INTO a VALUES (4,'there'); FLUSH BINARY LOGS;")
 			last := strings.Fields(value(t, source.Login, "SHOW BINARY LOG STATUS"))[0]
 			script(t, source.Login, db, "PURGE BINARY LOGS TO '"+last+"';")
 			tm.Start()
-			inError(t, tm, db, "purged", "create")
+			inError(t, tm, db, "purged", "auto_resync")
 			if got := value(t, tm.Login, "SELECT COUNT(*) FROM `%s`.a", db); got != "2" {
 				t.Errorf("%s rows are readable of the 2 that there were", got)
 			}
 			// the way out
-			must(t, tm.Exec("DROP DATABASE `"+db+"`"))
-			tm.Create(source.Login, db)
+			must(t, tm.Exec("ALTER DATABASE `"+db+"` MODIFY SETTING auto_resync = 1"))
+			must(t, tm.Exec("SYSTEM START MATERIALIZEDMYSQL `"+db+"`"))
+			tm.Await(db, "both tables are copied anew", func(st tidemarktest.Status) bool {
+				return st.State == "streaming" && st.Table("a").State == "live" && st.Table("a").Rows == 4 && st.Table("b").State == "live"
+			})
+			script(t, source.Login, db, "INSERT INTO a VALUES (5,'goes on');")
+			tm.CatchUp(source, db)
 			tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b")
+			verifyEqual(t, tm, db)
 		})
 	}
 }

@@ -319,7 +319,7 @@ func (b *batch) effectQuarantine(ctx context.Context, e ddl.Effect) error {
 }
 
 // wayOut ends every reason of a quarantine.
-const wayOut = "the table stays readable as it was before; to follow it again, drop the database here and create it anew"
+const wayOut = "the table stays readable as it was before; to follow it again, it has to be copied anew, which auto_resync does by itself, and SYSTEM RESYNC MATERIALIZEDMYSQL TABLE at once"
 
 // aside notes that a table is set aside, and gives the whole reason.
 func (b *batch) aside(table, cause string, w *Window) string {

@@ -12,6 +12,7 @@
 //     ([DivergenceError]).
 //  4. Identities (databases, tables, generations, parts, segments) are never reused.
 //  5. Background work (flush, merge, index maintenance) never changes what a reader sees.
+//  6. What a checkpoint of a bulk load has made durable is there after a crash, whole, and nothing else of the load.
 //
 // The layout on disk and its crash story are in DESIGN.md beside this file, the formats to the byte in docs/format.
 package storage

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // oldest is the first version that is carried: from the manual, MySQL 5.7, "transaction_isolation" is known from 5.7.20 on,
@@ -26,6 +27,9 @@ func (s *Source) productProblems() []Problem {
 func (s *Source) binlogProblems(database string) []Problem {
 	if !s.LogBin {
 		return []Problem{problem("log_bin", "the source writes no binlog (log_bin is OFF)", s.quirk().logOff(s))}
+	}
+	if s.Reader && !s.quirk().readersLog {
+		return []Problem{problem("log_bin", "the source is a reader, which writes no binlog", s.quirk().logOff(s))}
 	}
 	var out []Problem
 	if s.Status != "" && s.Position.IsZero() { // CLOUD-04
@@ -138,7 +142,7 @@ func TableProblems(c *Catalog) []Problem {
 	byLower := map[string]string{}
 	for _, t := range c.Tables {
 		for _, p := range OneTableProblems(t) {
-			out = append(out, Problem{Code: "table", Table: t.Name, What: p, Do: tableRemedy(t)})
+			out = append(out, tableProblem(t, p))
 		}
 		lower := strings.ToLower(t.Name)
 		if other, ok := byLower[lower]; ok {
@@ -150,11 +154,12 @@ func TableProblems(c *Catalog) []Problem {
 	return out
 }
 
-func tableRemedy(t *schema.Table) string {
+func tableProblem(t *schema.Table, what string) Problem {
+	p := Problem{Code: "table", Table: t.Name, What: what, Do: "leave the table out with exclude_tables, or change it"}
 	if t.Engine != "" && !strings.EqualFold(t.Engine, "InnoDB") { // SNAP-09
-		return "leave the table out with exclude_tables, or ALTER TABLE it to ENGINE = InnoDB"
+		p.Statements = []string{"ALTER TABLE " + wire.Identifier(t.Database) + "." + wire.Identifier(t.Name) + " ENGINE = InnoDB"}
 	}
-	return "leave the table out with exclude_tables, or change it"
+	return p
 }
 
 // OneTableProblems are the table's own problems and those that only its source's engine has.

@@ -144,14 +144,14 @@ func TestFlavours(t *testing.T) {
 		{map[string]string{"version": "8.0.30-Vitess"}, Vitess, "gives no binlog"},                                      // CLOUD-13
 		{map[string]string{"version": "8.0.11-TiDB-v7.5.0", "tidb_version": "x"}, TiDB, "is TiDB"},
 		{map[string]string{"version": "5.7.44-log", "version_comment": "MySQL Community Server (GPL)"}, MySQL, "log_bin is OFF"},
-		{map[string]string{"version": "8.0.39", "aurora_version": "3.08.0", "read_only": "ON"}, Aurora, "writer endpoint"}, // CLOUD-06
+		{map[string]string{"version": "8.0.39", "aurora_version": "3.08.0", "innodb_read_only": "ON"}, Aurora, "writer endpoint"}, // CLOUD-06
 		{map[string]string{"version": "8.4.3", "basedir": "/rdsdbbin/mysql-8.4.3/"}, RDS, "automated backups"},
 		{map[string]string{"version": "8.0.41-google", "version_comment": "(Google)"}, CloudSQL, "point-in-time recovery"},
 		{map[string]string{"version": "8.4.7-7", "version_comment": "Percona Server (GPL)"}, Percona, "log_bin is OFF"},
 	} {
 		var s Source
 		s.identify(tc.vars)
-		s.ReadOnly = on(tc.vars["read_only"])
+		s.Reader = on(tc.vars["innodb_read_only"])
 		if s.Flavour != tc.want {
 			t.Errorf("%v: %s", tc.vars, s.Flavour)
 		}

@@ -34,8 +34,8 @@ type Source struct {
 	SyncBinlog, FlushAtCommit int64
 	// OrderCommits is binlog_order_commits; EnhancedBinlog is Aurora's aurora_enhanced_binlog.
 	OrderCommits, EnhancedBinlog bool
-	// ReadOnly is read_only or, of a reader of Aurora, innodb_read_only.
-	ReadOnly bool
+	// ReadOnly is read_only. Reader is innodb_read_only, by which readers of an Aurora cluster are known.
+	ReadOnly, Reader bool
 	// ReplicaOf tells that the server is itself a replica; LogReplicaUpdates whether what it applies is in its own log.
 	// ReplicaFilters are the filters with which it applies, as "Replicate_Do_DB = shop". PreservesOrder is false where
 	// its appliers commit in another order than its source did.
@@ -163,7 +163,8 @@ func (s *Source) takeVariables(vars map[string]string) (err error) {
 	s.Retention = retentionOf(vars)
 	s.SyncBinlog, s.FlushAtCommit = number(vars["sync_binlog"]), number(vars["innodb_flush_log_at_trx_commit"])
 	s.OrderCommits, s.EnhancedBinlog = on(vars["binlog_order_commits"]), on(vars["aurora_enhanced_binlog"])
-	s.ReadOnly = on(vars["read_only"]) || on(vars["innodb_read_only"])
+	s.Reader = on(vars["innodb_read_only"])
+	s.ReadOnly = on(vars["read_only"]) || s.Reader
 	s.PreservesOrder = number(vars["replica_parallel_workers"])+number(vars["slave_parallel_workers"]) <= 1 ||
 		on(vars["replica_preserve_commit_order"]) || on(vars["slave_preserve_commit_order"])
 	s.takeCluster(vars)

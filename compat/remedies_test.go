@@ -112,6 +112,25 @@ func TestEachSetting(t *testing.T) {
 	repaired(r)
 }
 
+// GTIDs are switched on, and the log made safe, by the statements that the check gives.
+func TestWarningsAreMended(t *testing.T) {
+	s := mysqltest.Start(t, mysqltest.Options{Args: []string{"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--sync-binlog=0"}})
+	db := s.FreshDatabase(t)
+	s.Exec(t, db, "CREATE TABLE m (id INT PRIMARY KEY) ENGINE = MyISAM")
+	r := examine(t, s.Login, Wishes{Database: db})
+	all := slices.Concat(r.Problems, r.Plan.Warnings)
+	if got := codes(all); !slices.Equal(got, []string{"table", "sync_binlog", "gtid_mode"}) {
+		t.Error(got)
+	}
+	for _, p := range all {
+		s.Exec(t, "", p.Statements...)
+	}
+	r = examine(t, s.Login, Wishes{Database: db})
+	if all = slices.Concat(r.Problems, r.Plan.Warnings); len(all) > 0 || !r.Plan.GTIDs {
+		t.Error(all)
+	}
+}
+
 // Privileges of roles count: default ones, mandatory ones, and those that are granted and not active.
 func TestRoles(t *testing.T) {
 	s := mysqltest.Start(t, mysqltest.Options{Own: true})

@@ -37,14 +37,22 @@ func expireSeconds(s *Source) remedy {
 }
 
 func parameterGroup(_ *Source, name, value string) remedy {
-	value = strings.Trim(value, "'")
+	name, value = awsName(name), strings.Trim(value, "'")
 	return remedy{do: fmt.Sprintf("set %s to %s in the instance's DB parameter group (one of your own: the default group can't be changed)", name, orEmpty(value)),
 		statements: []string{fmt.Sprintf("aws rds modify-db-parameter-group --db-parameter-group-name GROUP --parameters ParameterName=%s,ParameterValue=%s,ApplyMethod=immediate", name, value)},
 		manual:     `Amazon RDS, "Modifying parameters in a DB parameter group"`}
 }
 
+// awsName is the parameter's name for a variable. From the manual: Amazon RDS, "Using GTID-based replication".
+func awsName(variable string) string {
+	if variable == "gtid_mode" {
+		return "gtid-mode"
+	}
+	return variable
+}
+
 func clusterParameterGroup(_ *Source, name, value string) remedy {
-	value = strings.Trim(value, "'")
+	name, value = awsName(name), strings.Trim(value, "'")
 	return remedy{do: fmt.Sprintf("set %s to %s in the cluster's DB cluster parameter group (one of your own: the default group can't be changed), then reboot the writer", name, orEmpty(value)),
 		statements: []string{fmt.Sprintf("aws rds modify-db-cluster-parameter-group --db-cluster-parameter-group-name GROUP --parameters ParameterName=%s,ParameterValue=%s,ApplyMethod=pending-reboot", name, value)},
 		manual:     `Amazon Aurora, "Configuring Aurora MySQL binary logging"`}
@@ -69,7 +77,7 @@ func rdsBackups(s *Source) remedy {
 }
 
 func auroraBinlog(s *Source) remedy {
-	if s.ReadOnly { // CLOUD-06
+	if s.Reader { // CLOUD-06
 		return remedy{do: "use the cluster's writer endpoint (readers write no binlog), with binlog_format = ROW in the cluster's parameter group", manual: `Amazon Aurora, "Configuring Aurora MySQL binary logging"`}
 	}
 	return clusterParameterGroup(s, "binlog_format", "ROW")
@@ -108,6 +116,30 @@ func azureBinlog(*Source) remedy {
 
 func azureRetention(s *Source) remedy {
 	return azureParameter(s, "binlog_expire_logs_seconds", "604800")
+}
+
+// both sets two variables.
+func (s *Source) both(name1, value1, name2, value2 string) remedy {
+	a, b := s.quirk().setting(s, name1, value1), s.quirk().setting(s, name2, value2)
+	a.statements = append(a.statements, b.statements...)
+	if a.do != "" {
+		a.do += ", and " + b.do
+	}
+	return a
+}
+
+// switchGTIDs switches GTIDs on while the server runs. From the manual: MySQL 8.4, "Enabling GTID Transactions Online"; Azure
+// Database for MySQL, "Server parameters"; Amazon RDS, "Using GTID-based replication".
+func (s *Source) switchGTIDs() remedy {
+	if !s.quirk().gtidSteps {
+		return s.both("enforce_gtid_consistency", "ON", "gtid_mode", "ON")
+	}
+	r := s.both("enforce_gtid_consistency", "ON", "gtid_mode", "OFF_PERMISSIVE")
+	for _, mode := range []string{"ON_PERMISSIVE", "ON"} {
+		r.statements = append(r.statements, s.quirk().setting(s, "gtid_mode", mode).statements...)
+	}
+	r.manual = `MySQL, "Enabling GTID Transactions Online"`
+	return r
 }
 
 // grant makes the statement that gives privileges to the account.

@@ -23,11 +23,12 @@ func (s *Source) warnings() []Problem {
 			"", s.grant([]string{"XA_RECOVER_ADMIN"}, "*.*"))
 	}
 	if s.LogBin && (s.SyncBinlog != 1 || s.FlushAtCommit != 1) {
-		add("sync_binlog", fmt.Sprintf("sync_binlog is %d and innodb_flush_log_at_trx_commit %d: if the source's machine crashes, it may lose transactions that were read from it, which stops the database as rewound",
-			s.SyncBinlog, s.FlushAtCommit), "set both to 1")
+		out = append(out, problem("sync_binlog", fmt.Sprintf("sync_binlog is %d and innodb_flush_log_at_trx_commit %d: if the source's machine crashes, it may lose transactions that were read from it, which stops the database as rewound",
+			s.SyncBinlog, s.FlushAtCommit), s.both("sync_binlog", "1", "innodb_flush_log_at_trx_commit", "1")))
 	}
 	if s.LogBin && !s.GTIDs() {
-		add("gtid_mode", "gtid_mode is "+s.GTIDMode+": the source is followed by file and position, which end with a fail-over to another server", "where that matters, switch GTIDs on")
+		out = append(out, problem("gtid_mode", "gtid_mode is "+s.GTIDMode+": the source is followed by file and position, which end with a fail-over to another server",
+			s.switchGTIDs().or("where that matters, switch GTIDs on before the copy, and wait between the steps until Ongoing_anonymous_transaction_count is 0")))
 	}
 	return append(append(out, s.replicaWarnings()...), s.sessionWarnings()...)
 }

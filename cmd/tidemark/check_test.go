@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 	c := checkJSON(t, exitFailed, "--from", from(clouds.Login(t, s, clouds.RDSLike), db))
 	require.Equal(t, []string{"table"}, codesOf(c.Problems))
 	require.Equal(t, "old", c.Problems[0].Table)
-	require.Contains(t, c.Problems[0].Do, "ENGINE = InnoDB")
+	require.Equal(t, []string{"ALTER TABLE `" + db + "`.`old` ENGINE = InnoDB"}, c.Problems[0].Statements)
 	require.Equal(t, compat.LockTables, c.Plan.Lock)
 	require.Equal(t, []compat.LockPlan{compat.LockNone}, c.Plan.Weaker)
 	require.Equal(t, "gtid", c.Plan.FollowBy)

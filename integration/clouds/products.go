@@ -45,7 +45,7 @@ func RDS(tb testing.TB, s *mysqltest.Server) mysqltest.Login {
 	install(tb, s, rdsObjects)
 	beat(tb, s, "INSERT INTO mysql.rds_heartbeat2 (id, value) VALUES (1, UNIX_TIMESTAMP() * 1000) ON DUPLICATE KEY UPDATE value = VALUES(value)")
 	l := Account(tb, s, rdsPrivileges)
-	return NewProxy(tb, l, "", Variables(map[string]string{"basedir": "/rdsdbbin/mysql-" + s.Version() + "/", "version_comment": "Source distribution"}),
+	return NewProxy(tb, l, "", Variables(map[string]string{"basedir": "/rdsdbbin/mysql-" + versionOf(tb, s) + "/", "version_comment": "Source distribution"}),
 		Refuse(globalLock, accessDenied(l.User))).Login
 }
 
@@ -60,9 +60,23 @@ func CloudSQL(tb testing.TB, s *mysqltest.Server) mysqltest.Login {
 	s.Exec(tb, "", "CREATE ROLE "+role, "GRANT SELECT, RELOAD, PROCESS, SHOW DATABASES, LOCK TABLES, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO "+role,
 		"GRANT XA_RECOVER_ADMIN ON *.* TO "+role, "GRANT "+role+" TO '"+l.User+"'@'%'", "SET DEFAULT ROLE ALL TO '"+l.User+"'@'%'")
 	tb.Cleanup(func() { drop(tb, s, "ROLE "+role) })
-	version := s.Version() + "-google"
+	version := versionOf(tb, s) + "-google"
 	return NewProxy(tb, l, version, Variables(map[string]string{"version": version, "version_comment": "(Google)"}),
 		Refuse(globalLock, Error{1227, "42000", "Access denied; you need (at least one of) the SUPER privilege(s) for this operation"})).Login
+}
+
+// versionOf asks the server.
+func versionOf(tb testing.TB, s *mysqltest.Server) (version string) {
+	tb.Helper()
+	db, err := s.Open("")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(tb.Context(), "SELECT VERSION()").Scan(&version); err != nil {
+		tb.Fatal(err)
+	}
+	return version
 }
 
 // Aurora gives the rules of an Aurora MySQL writer; of a reader with reader set.

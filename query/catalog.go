@@ -148,7 +148,7 @@ func (c *catalog) materialized(database, name string) (*source, error) {
 	if tv.State == storage.Copying {
 		return nil, c.p.notReadable(database)
 	}
-	if tv.State == storage.Quarantined && tv.Window != nil {
+	if tv.State == storage.Quarantined && (tv.Window != nil || len(tv.Def.Columns) == 0) { // there never was anything to read
 		return nil, sqlerr.New(sqlerr.NotReadable, "Table '%s.%s' is not readable: %s", database, name, tv.Reason)
 	}
 	if key := keyOf(tv.Def, c.equal); key != nil {

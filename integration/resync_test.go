@@ -1,0 +1,105 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemarkdb/tidemark/integration/mysqltest"
+	"github.com/tidemarkdb/tidemark/integration/tidemarktest"
+)
+
+// awaitCopies waits until no new copy of a table is made or due, besides those of the tables named.
+func awaitCopies(t *testing.T, tm *tidemarktest.Server, db string, but ...string) {
+	t.Helper()
+	query := fmt.Sprintf("SELECT name, state, resync, resync_tries, resync_error FROM system.materialized_mysql_tables WHERE `database` = '%s' AND (resync IS NOT NULL OR state <> 'live') AND name NOT IN ('-', '%s')",
+		db, strings.Join(but, "', '"))
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		left := value(t, tm.Login, "%s", query)
+		if left == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("new copies that do not come:\n%s", left)
+		}
+	}
+}
+
+// TestDDLWithResync: whatever a statement did that can't be followed, the table comes back by itself, with all its rows.
+// OPS-03, OPS-04, DDL-11
+func TestDDLWithResync(t *testing.T) {
+	t.Parallel()
+	source := sharedSource(t, abroad...)
+	db := source.FreshDatabase(t)
+	named := func(text string) string { return strings.ReplaceAll(text, "DATABASE_NAME", db) }
+	script(t, source.Login, db, "CREATE TABLE standing (id INT PRIMARY KEY, v INT); INSERT INTO standing VALUES (1,1);")
+	for _, s := range unfollowedDDL {
+		script(t, source.Login, db, named(s.before))
+	}
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	for _, s := range unfollowedDDL {
+		script(t, source.Login, db, named(s.after)+"INSERT INTO standing SELECT MAX(id)+10, 1 FROM standing;")
+	}
+	refused := []string{}
+	for _, name := range strings.Fields(value(t, source.Login, "SELECT table_name FROM information_schema.tables WHERE table_schema = '%s' AND engine <> 'InnoDB'", db)) {
+		refused = append(refused, name)
+	}
+	tm.CatchUp(source, db)
+	awaitCopies(t, tm, db, refused...)
+	tm.CatchUp(source, db)
+	tables := strings.Fields(value(t, source.Login, "SELECT table_name FROM information_schema.tables WHERE table_schema = '%s' AND engine = 'InnoDB'", db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, tables...)
+	for _, table := range tables {
+		if table != "q13" { // partitions are not shown
+			sameDefinitions(t, source.Login, tm.Login, db, table)
+		}
+	}
+	tm.VerifyStore()
+}
+
+// TestPurgedComesBack: after a gap in the source's binlogs everything is served as it was, over several tables too, and
+// comes back table by table. PROTO-05, SNAP-07
+func TestPurgedComesBack(t *testing.T) {
+	t.Parallel()
+	source := mysqltest.Start(t, mysqltest.Options{Own: true})
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, pair)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	tm.CatchUp(source, db)
+	both := fmt.Sprintf("SELECT (SELECT COUNT(*) FROM `%s`.a), (SELECT COUNT(*) FROM `%s`.b)", db, db)
+	before := value(t, tm.Login, "%s", both)
+	tm.Kill()
+	script(t, source.Login, db, "INSERT INTO a VALUES (3,'missed'); INSERT INTO b VALUES (7,'missed'); CREATE TABLE fresh (id INT PRIMARY KEY); INSERT INTO fresh VALUES (1); FLUSH BINARY LOGS; FLUSH BINARY LOGS;")
+	last := strings.Fields(value(t, source.Login, "SHOW BINARY LOG STATUS"))[0]
+	script(t, source.Login, db, "PURGE BINARY LOGS TO '"+last+"';")
+	conn, err := source.DB(t, db).Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	for _, s := range []string{"LOCK TABLES a WRITE, b WRITE, fresh WRITE"} { // no copy comes to its end
+		_, err := conn.ExecContext(t.Context(), s)
+		must(t, err)
+	}
+	tm.Start()
+	tm.Await(db, "the gap is found", func(st tidemarktest.Status) bool {
+		return st.Table("a").State == "quarantined" && st.Table("fresh").Name != ""
+	})
+	if got := value(t, tm.Login, "%s", both); got != before {
+		t.Errorf("a query over both tables gives %q, want %q as before", got, before)
+	}
+	if err := tm.Exec(fmt.Sprintf("SELECT * FROM `%s`.fresh", db)); err == nil || !strings.Contains(err.Error(), "fresh") {
+		t.Errorf("a table of which nothing is here yet gives %v, want a refusal", err)
+	}
+	if got := value(t, tm.Login, "SELECT message FROM system.materialized_mysql_log WHERE kind = 'gap'"); !strings.Contains(got, "is missing") || !strings.Contains(got, "-") {
+		t.Errorf("the log does not say what is missing: %q", got)
+	}
+	_, err = conn.ExecContext(t.Context(), "UNLOCK TABLES")
+	must(t, err)
+	awaitCopies(t, tm, db)
+	script(t, source.Login, db, "INSERT INTO a VALUES (4,'after'); INSERT INTO fresh VALUES (2);")
+	tm.CatchUp(source, db)
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b", "fresh")
+	tm.VerifyStore()
+}

@@ -335,8 +335,8 @@ func (d *database) status() Status {
 	begun := d.begunShadows()
 	for _, t := range tables {
 		row := TableStatus{Name: t.Def.Name, State: t.State.String(), Rows: t.Rows, Resync: d.resyncStatus(&t, begun[t.ID])}
-		if d.progress != nil && d.progress.tables[t.Def.Name] != nil && t.Window == nil {
-			row.Copy = d.progress.tables[t.Def.Name].status()
+		if d.progress != nil && t.State == storage.Copying && d.state == StateSnapshot {
+			row.Copy = tableCopy(d.progress.tables[t.Def.Name])
 		}
 		switch {
 		case t.State == storage.Quarantined:

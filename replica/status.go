@@ -90,8 +90,11 @@ type TableCopy struct {
 	RowsPerSecond float64  `json:"rows_per_second"`
 	LeftSeconds   *float64 `json:"left_seconds"` // at the same pace; nil when it is not known
 	Chunks        int      `json:"chunks"`       // that are durable
-	// RowsTakenOver were copied before the copy broke off, and not read again.
+	TotalChunks   int      `json:"total_chunks"` // about
+	// RowsTakenOver were copied before the copy broke off, and are not read again. RowsReadAgain were read, dropped with a
+	// chunk that was cut off, and read again, since the process started.
 	RowsTakenOver uint64 `json:"rows_taken_over"`
+	RowsReadAgain uint64 `json:"rows_read_again"`
 }
 
 // ResyncStatus is how far a new copy of one table is.
@@ -129,7 +132,9 @@ type CopyProgress struct {
 	RowsPerSecond float64  `json:"rows_per_second"`
 	LeftSeconds   *float64 `json:"left_seconds"`
 	Chunks        int      `json:"chunks"`
+	TotalChunks   int      `json:"total_chunks"`
 	RowsTakenOver uint64   `json:"rows_taken_over"`
+	RowsReadAgain uint64   `json:"rows_read_again"`
 	// Resumed tells that the copy broke off and goes on.
 	Resumed bool `json:"resumed"`
 	// Slowed says why the copy spares the source now.

@@ -28,7 +28,7 @@ func lostHistory(err error) bool {
 // whose windows have to be passed. A table whose copy turned out to be worthless is quarantined, to be copied again.
 func (c *copySink) finish(result *snapshot.Result) error {
 	for _, t := range result.Tables {
-		if t.Changed != "" {
+		if t.Changed != "" && !c.d.spec().Settings.AutoResync { // else the table is copied again by itself
 			return fmt.Errorf("%w: table %s: %s", snapshot.ErrSchemaChanged, t.Name, t.Changed)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 func (j *job) copyRows(ctx context.Context) error {
 	d := j.d
 	name := d.spec().SourceDatabase
-	source, plan, err := compat.Check(ctx, d.wire(), compat.Wishes{Database: name, Filter: func(t string) bool { return t == j.table }})
+	source, plan, err := compat.Check(ctx, d.wire(), compat.Wishes{Database: name, Lock: d.spec().Settings.SnapshotLock, Filter: func(t string) bool { return t == j.table }})
 	if err != nil {
 		return err
 	}

@@ -15,22 +15,15 @@ type progress struct {
 	resumed bool
 	begun   time.Time // of this try
 	slowed  string
-	tables  map[string]*tableProgress
-}
-
-type tableProgress struct {
-	snapshot.Progress
-	// taken and takenChunks are what earlier tries left, chunks what this one finished.
-	taken               int64
-	takenChunks, chunks int
+	tables  map[string]snapshot.Progress
 }
 
 func (d *database) beginProgress(plan *compat.Plan, resume *snapshot.Resume, c *copySink) {
-	p := &progress{total: len(plan.Catalog.Tables), begun: time.Now(), tables: map[string]*tableProgress{}}
+	p := &progress{total: len(plan.Catalog.Tables), begun: time.Now(), tables: map[string]snapshot.Progress{}}
 	if resume != nil {
 		p.resumed, p.total = true, len(resume.Cut.Tables)
-		for name, load := range c.loads {
-			p.tables[name] = &tableProgress{taken: load.Rows(), takenChunks: len(resume.Chunks[name]), Progress: snapshot.Progress{Table: name}}
+		for name, load := range c.loads { // until the first report
+			p.tables[name] = snapshot.Progress{Table: name, Rows: load.Rows(), Resumed: load.Rows(), Chunks: int64(len(resume.Chunks[name]))}
 		}
 	}
 	d.mu.Lock()
@@ -38,31 +31,12 @@ func (d *database) beginProgress(plan *compat.Plan, resume *snapshot.Resume, c *
 	d.state, d.progress = StateSnapshot, p
 }
 
-// of gives the progress of a table, to be changed.
-func (p *progress) of(table string) *tableProgress {
-	t := p.tables[table]
-	if t == nil {
-		t = &tableProgress{Progress: snapshot.Progress{Table: table}}
-		p.tables[table] = t
-	}
-	return t
-}
-
 // copied takes the progress of one table.
 func (d *database) copied(now snapshot.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.progress != nil {
-		d.progress.of(now.Table).Progress = now
-	}
-}
-
-// chunkDone counts a chunk that is durable.
-func (d *database) chunkDone(table string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.progress != nil {
-		d.progress.of(table).chunks++
+		d.progress.tables[now.Table] = now
 	}
 }
 
@@ -78,17 +52,14 @@ func (d *database) slowed(reason string) {
 	}
 }
 
-// rows are those of the table that are here.
-func (t *tableProgress) rows() int64 { return t.Rows + t.taken }
-
-// status gives the table's progress as it is shown.
-func (t *tableProgress) status() *TableCopy {
+// tableCopy gives a table's progress as it is shown.
+func tableCopy(t snapshot.Progress) *TableCopy {
 	out := &TableCopy{
-		Rows: uint64(t.rows()), TotalRows: uint64(max(t.rows(), t.Estimate)), Bytes: uint64(t.Bytes), Chunks: t.takenChunks + t.chunks,
-		RowsTakenOver: uint64(t.taken),
+		Rows: uint64(t.Rows), TotalRows: uint64(max(t.Rows, t.Estimate)), Bytes: uint64(t.Bytes), RowsPerSecond: t.Rate,
+		Chunks: int(t.Chunks), TotalChunks: int(t.ChunksTotal), RowsTakenOver: uint64(t.Resumed), RowsReadAgain: uint64(t.Again),
 	}
-	if t.Elapsed > 0 {
-		out.RowsPerSecond = float64(t.Rows) / t.Elapsed.Seconds()
+	if t.Done {
+		out.TotalRows, out.TotalChunks = out.Rows, out.Chunks
 	}
 	if t.Left > 0 {
 		out.LeftSeconds = new(t.Left.Seconds())
@@ -101,20 +72,24 @@ func (p *progress) status() *CopyProgress {
 	out := &CopyProgress{TotalTables: p.total, Resumed: p.resumed, Slowed: p.slowed}
 	var read int64
 	for _, t := range p.tables {
-		s := t.status()
+		s := tableCopy(t)
 		out.Rows += s.Rows
 		out.TotalRows += s.TotalRows
 		out.Bytes += s.Bytes
 		out.Chunks += s.Chunks
+		out.TotalChunks += s.TotalChunks
 		out.RowsTakenOver += s.RowsTakenOver
-		read += t.Rows
-		if t.Left == 0 {
+		out.RowsReadAgain += s.RowsReadAgain
+		read += t.Rows - t.Resumed
+		if t.Done {
 			out.Tables++
 		}
 	}
 	if elapsed := time.Since(p.begun).Seconds(); elapsed > 0 && read > 0 {
 		out.RowsPerSecond = float64(read) / elapsed
-		out.LeftSeconds = new(float64(out.TotalRows-out.Rows) / out.RowsPerSecond)
+		if out.Tables < out.TotalTables {
+			out.LeftSeconds = new(float64(out.TotalRows-out.Rows) / out.RowsPerSecond)
+		}
 	}
 	return out
 }

@@ -163,7 +163,7 @@ func (c *copySink) Open(t *schema.Table) (snapshot.Writer, error) {
 	if !ok {
 		return nil, fmt.Errorf("table %s is not part of the copy", t.FullName())
 	}
-	return &copyWriter{ctx: c.ctx, d: c.d, table: t.Name, w: load.NewWriter()}, nil
+	return &copyWriter{ctx: c.ctx, w: load.NewWriter()}, nil
 }
 
 // close lets the loads go. What is durable of them stays for the next try.
@@ -179,22 +179,13 @@ func (c *copySink) close() {
 
 // copyWriter takes the rows of one reader.
 type copyWriter struct {
-	ctx   context.Context //nolint:containedctx // snapshot calls back without one
-	d     *database
-	table string
-	w     *storage.LoadWriter
+	ctx context.Context //nolint:containedctx // snapshot calls back without one
+	w   *storage.LoadWriter
 }
 
 func (w *copyWriter) Add(b *column.Batch) error { return w.w.Add(w.ctx, b) }
+func (w *copyWriter) Done(note []byte) error    { return w.w.Checkpoint(w.ctx, note) }
 func (w *copyWriter) Close() error              { return w.w.Close(w.ctx) }
-
-func (w *copyWriter) Done(note []byte) error {
-	if err := w.w.Checkpoint(w.ctx, note); err != nil {
-		return err
-	}
-	w.d.chunkDone(w.table)
-	return nil
-}
 
 // Abort drops the chunk in hand. What can't be removed now is at the next start.
 func (w *copyWriter) Abort() { _ = w.w.Abort() }

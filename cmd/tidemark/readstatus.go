@@ -117,8 +117,8 @@ func (r *databaseRow) columns() columns {
 		{"name", &r.Name}, {"source", &r.Source}, {"state", &r.State}, {"gtid_set", &r.GTIDSet}, {"file", &r.File}, {"position", &r.Position},
 		{"lag_seconds", &r.LagSeconds}, {"rows_applied", &r.RowsApplied}, {"error", &r.Error},
 		{"copied_rows", first(&c.Rows, &r.copying)}, {"copy_rows", some(&c.TotalRows)}, {"copied_tables", some(&c.Tables)}, {"copy_tables", some(&c.TotalTables)},
-		{"copied_bytes", some(&c.Bytes)}, {"copied_chunks", some(&c.Chunks)}, {"copy_rows_per_second", some(&c.RowsPerSecond)}, {"copy_left_seconds", &c.LeftSeconds},
-		{"copy_resumed", some(&c.Resumed)}, {"copy_rows_taken_over", some(&c.RowsTakenOver)}, {"copy_slowed", some(&c.Slowed)},
+		{"copied_bytes", some(&c.Bytes)}, {"copied_chunks", some(&c.Chunks)}, {"copy_chunks", some(&c.TotalChunks)}, {"copy_rows_per_second", some(&c.RowsPerSecond)},
+		{"copy_left_seconds", &c.LeftSeconds}, {"copy_rows_read_again", some(&c.RowsReadAgain)}, {"copy_resumed", some(&c.Resumed)}, {"copy_rows_taken_over", some(&c.RowsTakenOver)}, {"copy_slowed", some(&c.Slowed)},
 		{"copy_converging", some(&c.Converging)}, {"copy_position", some(&c.Position)}, {"copy_until", some(&c.Until)}, {"copy_again", nameList{&c.Again}},
 		{"snapshot_lock", first(&m.Lock, &r.isMade)}, {"snapshot_exact", some(&m.Exact)}, {"snapshot_guarantee", some(&m.Guarantee)}, {"snapshot_point", some(&m.Point)},
 		{"snapshot_begun", moment{&m.Begun}}, {"snapshot_lock_seconds", some(&m.LockSeconds)}, {"snapshot_breaks", some(&m.Breaks)}, {"snapshot_restarts", some(&m.Restarts)},
@@ -185,7 +185,8 @@ func (r *tableRow) columns() columns {
 	return columns{
 		{"database", &r.database}, {"name", &r.Name}, {"state", &r.State}, {"rows", &r.Rows}, {"error", &r.Error},
 		{"copied_rows", first(&c.Rows, &r.copying)}, {"copy_rows", some(&c.TotalRows)}, {"copied_bytes", some(&c.Bytes)}, {"copied_chunks", some(&c.Chunks)},
-		{"copy_rows_per_second", some(&c.RowsPerSecond)}, {"copy_left_seconds", &c.LeftSeconds}, {"copy_rows_taken_over", some(&c.RowsTakenOver)},
+		{"copy_chunks", some(&c.TotalChunks)}, {"copy_rows_per_second", some(&c.RowsPerSecond)}, {"copy_left_seconds", &c.LeftSeconds},
+		{"copy_rows_taken_over", some(&c.RowsTakenOver)}, {"copy_rows_read_again", some(&c.RowsReadAgain)},
 		{"resync", first(&r.resync.State, &r.again)}, {"resync_rows", some(&r.resync.Rows)}, {"resync_total_rows", some(&r.resync.TotalRows)},
 		{"resync_tries", some(&r.resync.Tries)}, {"resync_next_try", moment{&r.next}}, {"resync_error", &r.resync.Error},
 	}

@@ -23,6 +23,28 @@ type Status struct {
 	Rows       uint64   `json:"rows_applied"`
 	Error      *string  `json:"error"`
 	Tables     []Table  `json:"tables"`
+	// Copy is how far the first copy is, Snapshot how it was made.
+	Copy     *Copy     `json:"copy"`
+	Snapshot *Snapshot `json:"snapshot"`
+}
+
+// Copy is the progress of a first copy.
+type Copy struct {
+	Rows          uint64 `json:"rows"`
+	TotalRows     uint64 `json:"total_rows"`
+	Chunks        int    `json:"chunks"`
+	Resumed       bool   `json:"resumed"`
+	RowsTakenOver uint64 `json:"rows_taken_over"`
+	Converging    bool   `json:"converging"`
+}
+
+// Snapshot is how a first copy was made.
+type Snapshot struct {
+	Lock      string `json:"lock"`
+	Exact     bool   `json:"exact"`
+	Guarantee string `json:"guarantee"`
+	Breaks    int    `json:"breaks"`
+	Restarts  int    `json:"restarts"`
 }
 
 // Table is a table of a Status.

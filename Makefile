@@ -18,7 +18,7 @@ endif
 # How long `make soak` runs.
 SOAK ?= 1h
 
-.PHONY: all build test race demo bench soak lint fmt mysql-image clean
+.PHONY: all build test test-sources race demo bench soak lint fmt mysql-image clean
 
 all: build
 
@@ -28,6 +28,13 @@ build:
 # Two packages at a time: several of them run servers.
 test:
 	$(GO) test -tags $(TAGS) -p 2 -timeout 45m ./...
+
+# The end-to-end tests once for each kind of account on the source, each with another lock plan forced.
+test-sources:
+	TIDEMARK_TEST_ACCOUNT=all TIDEMARK_TEST_SNAPSHOT_LOCK=global $(GO) test -tags $(TAGS) -count=1 -timeout 60m ./integration
+	TIDEMARK_TEST_ACCOUNT=rds TIDEMARK_TEST_SNAPSHOT_LOCK=tables $(GO) test -tags $(TAGS) -count=1 -timeout 60m ./integration
+	TIDEMARK_TEST_ACCOUNT=least TIDEMARK_TEST_SNAPSHOT_LOCK=none $(GO) test -tags $(TAGS) -count=1 -timeout 60m ./integration
+	TIDEMARK_TEST_ACCOUNT=cloudsql $(GO) test -tags $(TAGS) -count=1 -timeout 60m ./integration
 
 race:
 	$(GO) test -race -tags $(TAGS) -p 1 -timeout 90m ./...

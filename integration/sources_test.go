@@ -312,12 +312,13 @@ func TestSourceRewound(t *testing.T) {
 			}
 			db := source.FreshDatabase(t)
 			script(t, source.Login, db, pair)
+			account := tidemarktest.Account(t, source.Login) // also in the backup
 			must(t, source.Stop(t.Context()))
 			backup := filepath.Join(t.TempDir(), "backup")
 			copyDir(t, source.DataDir(), backup)
 			must(t, source.Restart(t.Context()))
 			tm := tidemarktest.Start(t, tidemarktest.Options{})
-			tm.Create(source.Login, db)
+			tm.Create(account, db)
 			script(t, source.Login, db, "INSERT INTO a VALUES (3,'lost by the restore');")
 			tm.CatchUp(source, db)
 			must(t, source.Stop(t.Context()))

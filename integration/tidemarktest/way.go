@@ -34,6 +34,12 @@ func Chosen() Way {
 	return w
 }
 
+// Account gives the account of this run's way on a source, for tests that need it before Create makes one.
+func Account(tb testing.TB, source mysqltest.Login) mysqltest.Login {
+	tb.Helper()
+	return Chosen().login(tb, source)
+}
+
 // login gives the account for Tidemark on a source that a test has the root account of.
 func (w Way) login(tb testing.TB, source mysqltest.Login) mysqltest.Login {
 	tb.Helper()

@@ -150,7 +150,7 @@ func TestSettingsChangedUnderTheStream(t *testing.T) {
 	db := source.FreshDatabase(t)
 	script(t, source.Login, db, pair)
 	tm := tidemarktest.Start(t, tidemarktest.Options{})
-	tm.Create(source.Login, db)
+	tm.Create(source.Login, db, "auto_resync = 0")
 	script(t, source.Login, db, "SET GLOBAL binlog_format='STATEMENT'; SET GLOBAL binlog_row_image='MINIMAL';")
 	script(t, source.Login, db, "UPDATE a SET v='by statement' WHERE id=1; INSERT INTO b VALUES (2,'by statement');")
 	st := tm.CatchUp(source, db)

@@ -77,6 +77,10 @@ var followedDDL = []ddlStory{
 	{name: "default expressions", same: []string{"df"},
 		before: "CREATE TABLE df (id INT PRIMARY KEY, d DATE DEFAULT (CURDATE()), j JSON DEFAULT (JSON_ARRAY()), n INT DEFAULT (1+2), t TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), q VARCHAR(20) DEFAULT 'it''s; -- x', r INT NULL DEFAULT 1234); INSERT INTO df (id) VALUES (1);",
 		after:  "INSERT INTO df (id,d,r,q) VALUES (2,NULL,NULL,NULL); INSERT INTO df (id) VALUES (3); UPDATE df SET n=n+1;"}, // TYPE-29
+	{name: "partial row images", same: []string{"q8"}, before: "CREATE TABLE q8 (id INT PRIMARY KEY, a INT, t TEXT); INSERT INTO q8 VALUES (1,4,'keep');",
+		after: "SET SESSION binlog_row_image='MINIMAL'; UPDATE q8 SET a=5; SET SESSION binlog_row_image='FULL'; UPDATE q8 SET a=6;"}, // TYPE-18
+	{name: "partial JSON", same: []string{"q9"}, before: "CREATE TABLE q9 (id INT PRIMARY KEY, doc JSON); INSERT INTO q9 VALUES (1, JSON_OBJECT('a', REPEAT('x', 500), 'n', 1));",
+		after: "SET SESSION binlog_row_value_options='PARTIAL_JSON'; UPDATE q9 SET doc=JSON_SET(doc,'$.n',2); SET SESSION binlog_row_value_options='';"}, // TYPE-15
 }
 
 func manyColumns(n int) string {
@@ -111,12 +115,6 @@ var unfollowedDDL = []ddlStory{
 	{name: "statement-format changes", before: "CREATE TABLE q7 (id INT PRIMARY KEY, v INT); INSERT INTO q7 VALUES (1,1);",
 		after:       "SET SESSION binlog_format='STATEMENT'; UPDATE q7 SET v=v+1 WHERE id<100; SET SESSION binlog_format='ROW'; INSERT INTO q7 VALUES (2,2);",
 		quarantined: map[string]string{"q7": ""}, frozen: map[string]string{"q7": "1\t1"}}, // PROTO-19
-	{name: "partial row images", before: "CREATE TABLE q8 (id INT PRIMARY KEY, a INT, t TEXT); INSERT INTO q8 VALUES (1,4,'keep');",
-		after:       "SET SESSION binlog_row_image='MINIMAL'; UPDATE q8 SET a=5; SET SESSION binlog_row_image='FULL'; UPDATE q8 SET a=6;",
-		quarantined: map[string]string{"q8": "partial"}, frozen: map[string]string{"q8": "1\t4\tkeep"}}, // TYPE-18
-	{name: "partial JSON", before: "CREATE TABLE q9 (id INT PRIMARY KEY, doc JSON); INSERT INTO q9 VALUES (1, JSON_OBJECT('a', REPEAT('x', 500), 'n', 1));",
-		after:       "SET SESSION binlog_row_value_options='PARTIAL_JSON'; UPDATE q9 SET doc=JSON_SET(doc,'$.n',2); SET SESSION binlog_row_value_options='';",
-		quarantined: map[string]string{"q9": "partial"}}, // TYPE-15
 	{name: "writes that were not logged", before: "CREATE TABLE q10 (id INT PRIMARY KEY, v VARCHAR(9)); INSERT INTO q10 VALUES (1,'a');",
 		after:       "SET SESSION sql_log_bin=0; INSERT INTO q10 VALUES (77,'unlogged'); SET SESSION sql_log_bin=1; UPDATE q10 SET v='later' WHERE id=77;",
 		quarantined: map[string]string{"q10": "key hash"}, frozen: map[string]string{"q10": "1\ta"}}, // PROTO-23

@@ -166,7 +166,7 @@ func TestBagNetsOut(t *testing.T) {
 			_, err := f.add(e)
 			require.NoError(t, err)
 		}
-		c, err := f.changes()
+		c, _, err := f.changes()
 		require.NoError(t, err)
 		require.Zero(t, f.bytes())
 		return c

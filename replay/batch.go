@@ -361,7 +361,7 @@ func (b *batch) quarantineNew(ctx context.Context, def *schema.Table, cause stri
 func (b *batch) apply(ctx context.Context, table string, f *fold) error {
 	delete(b.pending, table)
 	b.bytes -= f.bytes()
-	changes, err := f.changes()
+	changes, rest, err := f.changes()
 	if err != nil {
 		return &fault{table, false, err}
 	}
@@ -369,7 +369,11 @@ func (b *batch) apply(ctx context.Context, table string, f *fold) error {
 	if err != nil {
 		return err
 	}
-	err = t.Apply(ctx, table, changes)
+	if rest != nil {
+		err = rest.apply(ctx, t, changes)
+	} else {
+		err = t.Apply(ctx, table, changes)
+	}
 	var diverged *storage.DivergenceError
 	if errors.As(err, &diverged) {
 		return &fault{table, false, diverged}

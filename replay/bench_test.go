@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemarkdb/tidemark/binlog"
 	"github.com/tidemarkdb/tidemark/binlog/binlogtest"
+	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/replay/ddl"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -16,9 +17,12 @@ import (
 // nowhere is a target that takes everything and keeps nothing, so that decoding and folding are measured alone.
 type nowhere struct{}
 
-func (nowhere) Begin(context.Context) (Target, error)                     { return nowhere{}, nil }
-func (nowhere) Prepared(string) ([]byte, bool, error)                     { return nil, false, nil }
-func (nowhere) Apply(context.Context, string, *storage.Changes) error     { return nil }
+func (nowhere) Begin(context.Context) (Target, error)                 { return nowhere{}, nil }
+func (nowhere) Prepared(string) ([]byte, bool, error)                 { return nil, false, nil }
+func (nowhere) Apply(context.Context, string, *storage.Changes) error { return nil }
+func (nowhere) Read(context.Context, string, *column.Keys, func(*column.Batch) error) error {
+	return nil
+}
 func (nowhere) Create(*schema.Table) error                                { return nil }
 func (nowhere) Drop(string) error                                         { return nil }
 func (nowhere) Truncate(string) error                                     { return nil }

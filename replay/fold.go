@@ -2,6 +2,8 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 
@@ -23,6 +25,7 @@ type fold struct {
 	before   *column.KeyBuilder // keys of before images
 	index    *keyIndex          // of a table with a key
 	bag      *bag               // of a table without one
+	gaps     gaps               // of rows
 	decoders map[*binlog.TableMap]*binlog.Decoder
 	// tolerant tells that the rows are inside the table's window: a key may have a row or not, whatever an event says.
 	tolerant bool
@@ -64,6 +67,9 @@ func (f *fold) add(e *binlog.RowsEvent) (int, error) {
 	}
 	row, key := f.rows.Rows(), f.before.Keys().Len()
 	err = d.Decode(e, f.before, f.rows, nil)
+	if errors.Is(err, binlog.ErrPartialImage) {
+		err = f.addPartial(d, e)
+	}
 	for _, err := range []error{err, f.rows.Err(), f.before.Err()} {
 		if err != nil {
 			return 0, err
@@ -105,6 +111,9 @@ func (f *fold) take(action binlog.Action, row, key, n int) error {
 
 func (f *fold) update(row, key int) error {
 	old, now := f.before.Keys().At(key), f.rows.Keys().At(row)
+	if f.gaps.of != nil {
+		f.gaps.link(row, key, f.index.rowOf(old))
+	}
 	if bytes.Equal(old, now) {
 		if !f.index.change(old, key, int32(row)) {
 			if !f.tolerant {
@@ -140,7 +149,7 @@ func (f *fold) diverged(key []byte, expected storage.Expect) error {
 
 // bytes is about the memory of what was added.
 func (f *fold) bytes() int {
-	return f.rows.Bytes() + f.before.Keys().Bytes() + f.entries().bytes()
+	return f.rows.Bytes() + f.before.Keys().Bytes() + f.entries().bytes() + f.gaps.bytes
 }
 
 func (f *fold) entries() interface {
@@ -158,12 +167,14 @@ func (f *fold) discard() {
 	_, _ = f.rows.Finish() // an error says only that a row is incomplete
 	_, _ = f.before.Finish()
 	f.entries().reset()
+	f.gaps.reset()
 }
 
-// changes gives what was added as net changes, and starts anew.
-func (f *fold) changes() (*storage.Changes, error) {
+// changes gives what was added as net changes, and starts anew. Rows that need columns of stored ones are not among these.
+func (f *fold) changes() (*storage.Changes, *unfinished, error) {
 	if f.bag != nil {
-		return f.bagChanges()
+		c, err := f.bagChanges()
+		return c, nil, err
 	}
 	out := &storage.Changes{Tolerant: f.tolerant}
 	total := f.rows.Rows()
@@ -184,24 +195,28 @@ func (f *fold) changes() (*storage.Changes, error) {
 			out.CheckExpect = append(out.CheckExpect, e.expect)
 		}
 	}
-	batch, err := f.finish()
+	gaps := f.gaps
+	batch, before, err := f.finish()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if len(gaps.of) > 0 {
+		rest, err := f.split(batch, expect, alive, count, before, gaps, out)
+		return out, rest, err
 	}
 	if count > 0 {
 		out.Puts, out.PutExpect = survivors(batch, expect, alive, count)
 	}
-	return out, nil
+	return out, nil, nil
 }
 
-// finish gives the new rows and starts anew.
-func (f *fold) finish() (*column.Batch, error) {
+// finish gives the new rows and the keys of old ones, and starts anew.
+func (f *fold) finish() (*column.Batch, column.Keys, error) {
 	batch, err := f.rows.Finish()
-	if _, keyErr := f.before.Finish(); err == nil {
-		err = keyErr
-	}
+	before, keyErr := f.before.Finish()
 	f.entries().reset()
-	return batch, err
+	f.gaps.reset()
+	return batch, before, cmp.Or(err, keyErr)
 }
 
 // bagChanges is changes for a table without a key.
@@ -209,7 +224,7 @@ func (f *fold) bagChanges() (*storage.Changes, error) {
 	out := &storage.Changes{}
 	alive := make([]bool, f.rows.Rows())
 	count := f.bag.settle(out, alive)
-	batch, err := f.finish()
+	batch, _, err := f.finish()
 	if err != nil {
 		return nil, err
 	}

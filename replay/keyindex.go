@@ -63,6 +63,18 @@ func (x *keyIndex) find(key []byte, number int, after bool) (at int, isNew bool)
 	}
 }
 
+// rowOf gives the row that a key has by now, deleted if it has none of this batch.
+func (x *keyIndex) rowOf(key []byte) int32 {
+	hash := uint32(maphash.Bytes(x.seed, key))
+	mask := uint32(len(x.slots) - 1)
+	for i := hash & mask; x.slots[i] != 0; i = (i + 1) & mask {
+		if e := &x.entries[x.slots[i]-1]; e.hash == hash && bytes.Equal(x.keyOf(e), key) {
+			return e.row
+		}
+	}
+	return deleted
+}
+
 func (x *keyIndex) grow() {
 	x.slots = make([]int32, 2*len(x.slots))
 	mask := uint32(len(x.slots) - 1)

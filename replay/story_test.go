@@ -255,7 +255,7 @@ func (t *teller) copyRows(table, insert string) {
 	f := newFold(t.defs[table])
 	_, err := f.add(t.event(insert).(*binlog.RowsEvent))
 	require.NoError(t.t, err)
-	changes, err := f.changes()
+	changes, _, err := f.changes()
 	require.NoError(t.t, err)
 	rows := map[string]map[uint32]string{}
 	for i := range changes.Puts.Rows() {

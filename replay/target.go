@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 
+	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/schema"
 	"github.com/tidemarkdb/tidemark/storage"
@@ -16,6 +17,9 @@ import (
 type Target interface {
 	// Apply changes rows. It may be called several times for a table, and sees what the calls before it did.
 	Apply(ctx context.Context, table string, c *storage.Changes) error
+	// Read gives the rows that have the keys, which all differ, as the calls before left them, in pieces and in any order; keys
+	// without a row give none. fn may call Apply: all rows are those from before.
+	Read(ctx context.Context, table string, keys *column.Keys, fn func(rows *column.Batch) error) error
 	Create(def *schema.Table) error
 	Drop(table string) error
 	Truncate(table string) error

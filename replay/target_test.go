@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -150,12 +152,50 @@ func (t *memoryTarget) Apply(_ context.Context, table string, c *storage.Changes
 	return t.note("%s %s: %d puts, %d deletes, %d checks", how, table, puts, c.Deletes.Len(), c.Checks.Len())
 }
 
+// Read gives the rows one by one, so that each is a piece of its own.
+func (t *memoryTarget) Read(_ context.Context, table string, keys *column.Keys, fn func(*column.Batch) error) error {
+	mt := t.tables[table]
+	var pieces []*column.Batch
+	for i := range keys.Len() {
+		cells, ok := mt.rows[string(keys.At(i))]
+		if !ok {
+			continue
+		}
+		b := column.NewBuilder(memory.DefaultAllocator, mt.def)
+		for c := range mt.def.Columns {
+			text, ok := cells[mt.def.Columns[c].ID]
+			if !ok {
+				b.Column(c).Null()
+			} else if err := column.AppendText(b.Column(c), &mt.def.Columns[c], text); err != nil {
+				return err
+			}
+		}
+		b.EndRow()
+		batch, err := b.Finish()
+		if err != nil {
+			return err
+		}
+		pieces = append(pieces, batch)
+	}
+	for _, b := range pieces {
+		if err := fn(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func rowOf(b *column.Batch, row int) map[uint32]string {
 	out := map[uint32]string{}
 	for i := range b.Table.Columns {
 		a := b.Record.Column(i)
 		if !a.IsNull(row) {
 			out[b.Table.Columns[i].ID] = string(column.Print(nil, &b.Table.Columns[i], a, row, time.UTC))
+		}
+		if b.Exact != nil && !b.Exact.IsNull(row) {
+			if text, ok := column.FindExact(b.Exact.Value(row), b.Table.Columns[i].ID); ok {
+				out[b.Table.Columns[i].ID] = string(text)
+			}
 		}
 	}
 	return out

@@ -124,7 +124,7 @@ func (o *lockless) store(t *testing.T, from int64) *memoryStore {
 		f := newFold(d)
 		_, err := f.add(binlogtest.Insert(o.maps[i], d, rows...))
 		require.NoError(t, err)
-		changes, err := f.changes()
+		changes, _, err := f.changes()
 		require.NoError(t, err)
 		for n := range changes.Puts.Rows() {
 			m.tables[d.Name].rows[string(changes.Puts.Keys.At(n))] = rowOf(changes.Puts, n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -36,6 +37,10 @@ type shadowTarget struct {
 
 func (t *shadowTarget) Apply(ctx context.Context, _ string, c *storage.Changes) error {
 	return t.txn.Apply(ctx, t.j.shadow, c)
+}
+
+func (t *shadowTarget) Read(ctx context.Context, _ string, keys *column.Keys, fn func(rows *column.Batch) error) error {
+	return t.txn.Read(ctx, t.j.shadow, keys, fn)
 }
 
 func (t *shadowTarget) Create(def *schema.Table) error {

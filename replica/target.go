@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/tidemarkdb/tidemark/column"
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/replay"
 	"github.com/tidemarkdb/tidemark/schema"
@@ -69,6 +70,14 @@ func (t *target) Apply(ctx context.Context, table string, c *storage.Changes) er
 		return err
 	}
 	return t.txn.Apply(ctx, id, c)
+}
+
+func (t *target) Read(ctx context.Context, table string, keys *column.Keys, fn func(rows *column.Batch) error) error {
+	id, err := t.id(table)
+	if err != nil {
+		return err
+	}
+	return t.txn.Read(ctx, id, keys, fn)
 }
 
 func (t *target) log(kind, table, message string) {

@@ -16,7 +16,14 @@ import (
 // Row is the values of a row, one for each column. nil is NULL; integers, YEAR, BIT, the index of an ENUM and the mask
 // of a SET are int or uint64; FLOAT and DOUBLE are float64; everything else is the string that MySQL prints (TIMESTAMP
 // in UTC, text in the column's character set). JSON takes nil for NULL, an int, or a string for a JSON string.
+//
+// Absent makes the images of an event partial: the column is in no row of that kind, old or new, as the first ones say.
 type Row []any
+
+type absent struct{}
+
+// Absent is what a column has that an image leaves out.
+var Absent = absent{}
 
 // Table is the table map that a source with minimal metadata logs for t.
 func Table(t *schema.Table) *binlog.TableMap {
@@ -60,27 +67,46 @@ func Update(m *binlog.TableMap, t *schema.Table, pairs ...Row) *binlog.RowsEvent
 }
 
 func event(m *binlog.TableMap, t *schema.Table, action binlog.Action, images []Row) *binlog.RowsEvent {
-	n := (len(t.Columns) + 7) / 8
-	present := slices.Repeat([]byte{0xff}, n)
-	body := append([]byte{byte(len(t.Columns))}, present...)
+	body := []byte{byte(len(t.Columns))}
+	kinds := 1
 	if action == binlog.Update {
-		body = append(body, present...)
+		kinds = 2
 	}
-	for _, row := range images {
-		nulls := make([]byte, n)
+	for kind := range kinds {
+		if len(images) > kind {
+			body = append(body, bits(images[kind], func(v any) bool { return v != Absent })...)
+		} else {
+			body = append(body, slices.Repeat([]byte{0xff}, (len(t.Columns)+7)/8)...)
+		}
+	}
+	for n, row := range images {
+		var present Row
 		for i, v := range row {
-			if v == nil {
-				nulls[i/8] |= 1 << (i % 8)
+			if (v == Absent) != (images[n%kinds][i] == Absent) {
+				panic("binlogtest: the images of an event lack different columns")
+			}
+			if v != Absent {
+				present = append(present, v)
 			}
 		}
-		body = append(body, nulls...)
+		body = append(body, bits(present, func(v any) bool { return v == nil })...)
 		for i, v := range row {
-			if v != nil {
+			if v != nil && v != Absent {
 				body = appendValue(body, &t.Columns[i], v)
 			}
 		}
 	}
 	return binlog.NewRowsEvent(m, action, body)
+}
+
+func bits(row Row, set func(v any) bool) []byte {
+	out := make([]byte, (len(row)+7)/8)
+	for i, v := range row {
+		if set(v) {
+			out[i/8] |= 1 << (i % 8)
+		}
+	}
+	return out
 }
 
 // Statement is a statement run in a database at a time, with utf8mb4 and an empty sql_mode.

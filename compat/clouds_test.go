@@ -274,6 +274,19 @@ func TestTriedLockIsGentle(t *testing.T) {
 	<-done
 }
 
+// A vendor may forbid the lock in one of three ways.
+func TestWaysToRefuseTheLock(t *testing.T) {
+	s, db := mysqltest.FreshDatabase(t)
+	for _, e := range []clouds.Error{{Code: 1045, State: "28000", Message: "Access denied"}, {Code: 1227, State: "42000", Message: "Access denied; you need SUPER"},
+		{Code: 1290, State: "HY000", Message: "The MySQL server is running with an option"}} {
+		proxy := clouds.NewProxy(t, s.Login, "", clouds.Variables(map[string]string{"version": "8.0.42-google"}), clouds.Refuse("FLUSH TABLES WITH READ LOCK", e))
+		r := examine(t, proxy.Login, Wishes{Database: db})
+		if !r.Source.Locking.Refused() || r.Plan.Lock != LockTables || r.Err() != nil {
+			t.Errorf("%d: %+v %v", e.Code, r.Source.Locking, r.Plan)
+		}
+	}
+}
+
 func TestConnectErrors(t *testing.T) {
 	s := mysqltest.Shared(t)
 	l := s.Login

@@ -26,8 +26,9 @@ func (t Trial) Refused() bool { return t.Tried && t.Err != nil }
 const (
 	codeDatabaseDenied = 1044
 	codeTableDenied    = 1142
-	// codeReadOnlyOption is "the server is running with an option so that it cannot execute this statement".
-	codeReadOnlyOption = 1290
+	// codeForbidden is "the server is running with an option so that it cannot execute this statement": a vendor's way to
+	// forbid one (from the manual: Cloud SQL, "Unsupported statements").
+	codeForbidden = 1290
 )
 
 // tryDump opens a dump of the binlog at its present end (CLOUD-09).
@@ -73,7 +74,7 @@ func (s *Source) tryLock(ctx context.Context, c *wire.Conn) error {
 	case err == nil:
 		s.Locking = Trial{Tried: true}
 		return c.Exec(ctx, "UNLOCK TABLES")
-	case denied(err):
+	case denied(err), wire.Code(err) == codeForbidden:
 		s.Locking = Trial{Tried: true, Err: wire.ServerError(err)}
 		return nil
 	case wire.Code(err) == wire.CodeLockTimeout:

@@ -79,3 +79,18 @@ func TestProgressBar(t *testing.T) {
 	p.end()
 	require.True(t, strings.HasSuffix(b.String(), "\r\x1b[K"))
 }
+
+func TestRelayText(t *testing.T) {
+	require.Empty(t, relayText(nil))
+	require.Equal(t, "1.5 MiB of the source's log are spooled, up to binlog.000002:157\n", relayText(&replica.RelayStatus{Bytes: 3 << 19, File: "binlog.000002", Position: 157}))
+	require.Equal(t, "2.0 MiB of the source's log are spooled, up to a:1-5,b:1-7; no more is read from the source until some of it is applied (relay_max_bytes)\n",
+		relayText(&replica.RelayStatus{Bytes: 2 << 20, GTIDSet: "a:1-5,\nb:1-7", Full: true}))
+}
+
+func TestReplayStatement(t *testing.T) {
+	got, err := replayStatement("shop", "", "/b", "", []string{"exclude_tables=x"})
+	require.NoError(t, err)
+	require.Equal(t, "CREATE DATABASE IF NOT EXISTS `shop` ENGINE = MaterializedMySQL('files', 'shop', '-', '') SETTINGS `binlog_dir` = '/b', `exclude_tables` = 'x'", got)
+	_, err = replayStatement("shop", "mysql://a:b@c/d", "/b", "", nil)
+	require.Error(t, err)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -48,7 +49,9 @@ others of docs/sql.md. Further servers of the same history, which are tried when
 		RunE: func(cmd *cobra.Command, args []string) error {
 			create, err := createStatement(args[0], from, settings)
 			if dir != "" {
-				create, err = replayStatement(args[0], from, dir, database, settings)
+				if dir, err = filepath.Abs(dir); err == nil {
+					create, err = replayStatement(args[0], from, dir, database, settings)
+				}
 			}
 			if err != nil {
 				return err
@@ -68,7 +71,7 @@ others of docs/sql.md. Further servers of the same history, which are tried when
 	c.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "the source: "+fromForm)
-	f.StringVar(&dir, "binlog-dir", "", "in place of a source: an absolute path, on the server's machine, of a directory of binlog files")
+	f.StringVar(&dir, "binlog-dir", "", "in place of a source: a directory of binlog files on the server's machine")
 	f.StringVar(&database, "source-database", "", "with --binlog-dir: the database's name in the files; the same name where it is left out")
 	f.StringArrayVar(&settings, "setting", nil, "a setting of the database, name=value; may be repeated")
 	f.BoolVar(&wait, "wait", false, "wait until the copy is complete")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -91,7 +92,7 @@ func printStatus(out io.Writer, list []replica.Status, withTables bool) error {
 		return err
 	}
 	if withTables {
-		if _, err := io.WriteString(out, retentionText(list[0].Retention)); err != nil {
+		if _, err := io.WriteString(out, relayText(list[0].Relay)+retentionText(list[0].Retention)); err != nil {
 			return err
 		}
 		printTables(w, &list[0])
@@ -141,6 +142,22 @@ func printFaults(out io.Writer, list []replica.Status) error {
 		}
 	}
 	return nil
+}
+
+// relayText is a line on how much of the source's log is spooled, empty for a database that is stopped.
+func relayText(r *replica.RelayStatus) string {
+	if r == nil {
+		return ""
+	}
+	at := r.GTIDSet
+	if at == "" {
+		at = fmt.Sprintf("%s:%d", r.File, r.Position)
+	}
+	text := fmt.Sprintf("%.1f MiB of the source's log are spooled, up to %s", float64(r.Bytes)/(1<<20), strings.ReplaceAll(at, "\n", ""))
+	if r.Full {
+		text += "; no more is read from the source until some of it is applied (relay_max_bytes)"
+	}
+	return text + "\n"
 }
 
 // retentionText is a line on how long the source keeps what is needed next, empty as long as nothing is known.

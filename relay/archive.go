@@ -19,6 +19,10 @@ func OpenArchive(dir string) (*Relay, error) {
 	r.archive = true
 	var err error
 	if r.files, err = list(dir, parseForeign); err != nil {
+		var gap *DamageError
+		if errors.As(err, &gap) { // which nobody can mend from here
+			return nil, fmt.Errorf("relay: %s: %w", gap.Path, gap.Err)
+		}
 		return nil, err
 	}
 	if len(r.files) == 0 {

@@ -396,7 +396,7 @@ func TestArchive(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "binlog.000003"), whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenArchive(dir); !errors.As(err, new(*DamageError)) {
+	if _, err := OpenArchive(dir); err == nil || !strings.Contains(err.Error(), "is missing") || errors.As(err, new(*DamageError)) {
 		t.Errorf("a file is missing: %v", err)
 	}
 }

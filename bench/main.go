@@ -33,7 +33,7 @@ func main() {
 	flag.IntVar(&c.rows, "rows", 2_000_000, "rows of the 13-column table, for the snapshot, the bulk replay and the queries")
 	flag.IntVar(&c.transactions, "transactions", 20_000, "transactions of the OLTP mix")
 	flag.IntVar(&c.rate, "rate", 2_000, "transactions a second while freshness is measured")
-	only := flag.String("only", "", "comma-separated parts to run: snapshot,bulk,oltp,queries,fresh,memory (empty: all but memory)")
+	only := flag.String("only", "", "comma-separated parts to run: snapshot,copies,bulk,oltp,queries,fresh,memory (empty: all but memory)")
 	flag.Parse()
 	if *only != "" {
 		c.only = strings.Split(*only, ",")
@@ -81,7 +81,7 @@ func run(ctx context.Context, c config) (err error) {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"snapshot", b.snapshot}, {"bulk", b.bulk}, {"oltp", b.oltp}, {"queries", b.queries}, {"fresh", b.freshness}, {"memory", b.memory}} {
+	}{{"snapshot", b.snapshot}, {"copies", b.copies}, {"bulk", b.bulk}, {"oltp", b.oltp}, {"queries", b.queries}, {"fresh", b.freshness}, {"memory", b.memory}} {
 		if !c.wants(part.name) {
 			continue
 		}

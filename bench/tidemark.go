@@ -78,8 +78,11 @@ func (t *tidemark) close() error {
 }
 
 // create materializes a database of the source and waits until it can be read.
-func (t *tidemark) create(ctx context.Context, source *mysqltest.Server, database string) error {
+func (t *tidemark) create(ctx context.Context, source *mysqltest.Server, database string, settings ...string) error {
 	statement := fmt.Sprintf("CREATE DATABASE %s ENGINE = MaterializedMySQL('%s', '%s', '%s', '%s')", database, source.Addr(), database, source.User, source.Password)
+	if len(settings) > 0 {
+		statement += " SETTINGS " + strings.Join(settings, ", ")
+	}
 	if _, err := t.db.ExecContext(ctx, statement); err != nil {
 		return err
 	}

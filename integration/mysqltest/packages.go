@@ -50,19 +50,44 @@ func Root(ctx context.Context, log *slog.Logger) (string, error) {
 }
 
 func unpackedPackages(ctx context.Context, log *slog.Logger) (unpacked, error) {
+	return unpack(ctx, log, "debian-"+debianSuite, wantedPackages)
+}
+
+// unpack gives the folder name of the cache with the contents of the packages; they are fetched once.
+func unpack(ctx context.Context, log *slog.Logger, name string, packages []string) (unpacked, error) {
 	base, err := cacheDir()
 	if err != nil {
 		return unpacked{}, err
 	}
-	u := unpacked{filepath.Join(base, "debian-"+debianSuite)}
+	u := unpacked{filepath.Join(base, name)}
 	err = once(ctx, u.dir, func(unfinished string) error {
-		log.Info("mysqltest: fetching MySQL's Debian packages, once", "folder", u.dir)
-		return fetchPackages(ctx, unfinished, u)
+		log.Info("mysqltest: fetching Debian packages, once", "packages", packages, "folder", u.dir)
+		return fetchPackages(ctx, unfinished, u, packages)
 	})
 	if err != nil {
-		return unpacked{}, fmt.Errorf("MySQL's Debian packages: %w", err)
+		return unpacked{}, fmt.Errorf("the Debian packages %s: %w", strings.Join(packages, ", "), err)
 	}
 	return u, nil
+}
+
+// PackageCommand prepares a program of another Debian package of the suite that MySQL comes from, under the package's own
+// loader and libraries. The system stays as it is.
+func PackageCommand(ctx context.Context, pkg, program string, args ...string) (*exec.Cmd, error) {
+	u, err := unpack(ctx, slog.New(slog.DiscardHandler), "debian-"+debianSuite+"-"+pkg, []string{pkg})
+	if err != nil {
+		return nil, err
+	}
+	words := append(u.loader(), filepath.Join(u.root(), "usr/bin", program))
+	if _, err := os.Stat(words[len(words)-1]); err != nil {
+		return nil, fmt.Errorf("the Debian package %s has no program %s: %w", pkg, program, errAbsent)
+	}
+	cmd := exec.CommandContext(ctx, words[0], append(words[1:], args...)...)
+	// Debian's client programs are linked with MariaDB's library, which looks for its plugins in the system.
+	plugins, err := filepath.Glob(filepath.Join(u.root(), "usr/lib/*/libmariadb3/plugin"))
+	if err == nil && len(plugins) > 0 {
+		cmd.Env = append(os.Environ(), "MARIADB_PLUGIN_DIR="+plugins[0])
+	}
+	return cmd, nil
 }
 
 func (u unpacked) root() string            { return filepath.Join(u.dir, "root") }
@@ -90,12 +115,12 @@ func (u unpacked) mysqld() []string {
 
 // fetchPackages lets apt fetch and check the packages, and unpacks them. The result is written as it will be used at
 // final, the name that dir gets afterwards.
-func fetchPackages(ctx context.Context, dir string, final unpacked) error {
+func fetchPackages(ctx context.Context, dir string, final unpacked, packages []string) error {
 	a, err := newApt(dir)
 	if err != nil {
 		return err
 	}
-	files, err := a.download(ctx, wantedPackages)
+	files, err := a.download(ctx, packages)
 	if err != nil {
 		return err
 	}
@@ -125,6 +150,9 @@ func (u unpacked) writeWrappers(final unpacked) error {
 	}
 	for _, name := range clientPrograms {
 		words := append(u.loader(), filepath.Join(u.root(), "usr/bin", name))
+		if _, err := os.Stat(words[len(words)-1]); err != nil {
+			continue // not in these packages
+		}
 		for i, word := range words {
 			words[i] = "'" + strings.Replace(word, u.dir, final.dir, 1) + "'"
 		}

@@ -22,6 +22,9 @@ type Config struct {
 	// ByPosition tells that file and position alone say where the database stands, and no set of GTIDs: the source had
 	// none when the copy was made. GTIDs that it may have by now do not count, since those before them are not known.
 	ByPosition bool
+	// XAUnknown tells that nobody could ask whether XA transactions were prepared when the first read of a copy began. An
+	// XA COMMIT of one whose PREPARE was not seen ends the stream then, also inside the windows.
+	XAUnknown bool
 	// Budget is the memory of decoded rows, in bytes, beyond which they go to the target before the commit is complete;
 	// 0: 64 MiB.
 	Budget int

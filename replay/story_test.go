@@ -275,6 +275,9 @@ func tell(t *testing.T, text string) string {
 		case line == "restart":
 			out.WriteString(line + "\n")
 			s.r = New(s.r.cfg, s.m, s.m.state)
+		case line == "xa unknown", line == "xa known":
+			out.WriteString(line + "\n")
+			s.r.cfg.XAUnknown = line == "xa unknown"
 		case strings.HasPrefix(line, "copied "):
 			out.WriteString(line + "\n")
 			s.copied(line[7:])

@@ -56,9 +56,19 @@ func (b *batch) decide(ctx context.Context, tx *binlog.Transaction) error {
 }
 
 // seen tells that the rows of an XA transaction that is committed by the transaction in hand, and that was prepared in
-// front of the stream, are in the copy: none was prepared any more when the copy's first read began. Where there is no
-// table there is nothing that it could have changed.
-func (b *batch) seen() bool { return b.converging() || len(b.cat.State.Tables) == 0 }
+// front of the stream, are in the copy: none was prepared any more when the copy's first read began. Where no table is
+// followed there is nothing that it could have changed.
+func (b *batch) seen() bool {
+	if b.converging() && !b.r.cfg.XAUnknown {
+		return true
+	}
+	for _, t := range b.cat.State.Tables {
+		if t.Live {
+			return false
+		}
+	}
+	return true
+}
 
 func (b *batch) find(id string) (events []byte, ok bool, err error) {
 	if events, ok := b.prepared[id]; ok {

@@ -69,7 +69,7 @@ func (j *job) openFollower(ctx context.Context) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := replay.Config{Database: j.d.spec().SourceDatabase, Filter: func(t string) bool { return t == j.table }, Server: serverOf(source),
+	cfg := replay.Config{Database: j.d.spec().SourceDatabase, Filter: func(t string) bool { return t == j.table }, Server: serverOf(source), XAUnknown: j.d.xaUnknown(),
 		ByPosition: j.d.byPosition(), Budget: jobBudget}
 	if err := j.skipOld(ctx, cfg, &state); err != nil {
 		return nil, err

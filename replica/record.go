@@ -38,6 +38,8 @@ type copyRecord struct {
 	// Server is the source's server_uuid: positions are its own.
 	Server     string
 	ByPosition bool
+	// XAUnknown tells that the account could not ask whether XA transactions were prepared at P0.
+	XAUnknown bool `json:",omitempty"`
 	// Charset and Collation are the database's defaults at P0.
 	Charset, Collation string
 	Begun              time.Time

@@ -84,6 +84,7 @@ func (c *copySink) Begin(cut snapshot.Cut) error {
 		return err
 	}
 	record := newRecord(&cut, !c.plan.GTIDs, c.defaults, anchor)
+	record.XAUnknown = !c.plan.AskXA
 	err = c.d.commitConfig(c.ctx, func(cfg *config) {
 		if cfg.Copy != nil {
 			record.Restarts = cfg.Copy.Restarts

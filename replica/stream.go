@@ -67,7 +67,13 @@ func (d *database) reread(err error, at gtid.Point) error {
 }
 
 func (d *database) replayConfig(source *compat.Source) replay.Config {
-	return replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), ByPosition: d.byPosition(), Quarantined: d.quarantined}
+	return replay.Config{Database: d.spec().SourceDatabase, Filter: d.wanted, Server: serverOf(source), ByPosition: d.byPosition(), XAUnknown: d.xaUnknown(), Quarantined: d.quarantined}
+}
+
+// xaUnknown tells that the account could not ask for prepared XA transactions when the first copy began.
+func (d *database) xaUnknown() bool {
+	record := d.config().Copy
+	return record != nil && record.XAUnknown
 }
 
 // probe asks the server what it is.

@@ -78,7 +78,7 @@ func (d *database) resume(ctx context.Context, source *compat.Source, c *copySin
 	if err != nil {
 		return nil, err
 	}
-	if err := d.sameServer(source); err != nil {
+	if err := d.sameServer(source, s.anchor); err != nil {
 		return nil, err
 	}
 	if err := d.knows(ctx, source, s.anchor); err != nil {
@@ -101,20 +101,24 @@ func (d *database) knows(ctx context.Context, source *compat.Source, anchor gtid
 	return d.verifyLast(ctx, d.streamConfig(source, state), anchor)
 }
 
-// sameServer makes sure, until the database is readable, that the positions of the copy are those of this server.
-func (d *database) sameServer(source *compat.Source) error {
-	record := d.config().Copy
-	if record == nil || record.Phase == complete || record.Server == source.UUID.String() {
-		return nil
+// sameServer makes sure that positions are those of this server: until the database is readable, since the windows of the
+// copy are bounded by them, and for good where it is followed by them. last is a transaction that was read, if any was.
+func (d *database) sameServer(source *compat.Source, last gtid.Identity) error {
+	c, is := d.config(), source.UUID.String()
+	if c.Copy != nil && c.Copy.Server != is && (c.Copy.Phase != complete || c.ByPosition) {
+		return &otherServerError{was: c.Copy.Server, is: is}
 	}
-	return &otherServerError{was: record.Server, is: source.UUID.String()}
+	if c.ByPosition && !last.IsZero() && last.Source != source.UUID {
+		return &otherServerError{was: last.Source.String(), is: is}
+	}
+	return nil
 }
 
 // otherServerError says that positions of the copy's server mean nothing on the one that answers.
 type otherServerError struct{ was, is string }
 
 func (e *otherServerError) Error() string {
-	return fmt.Sprintf("the source is another server now (server_uuid %s instead of %s)", e.is, e.was)
+	return fmt.Sprintf("the source is another server now (server_uuid %s instead of %s), where files and positions mean something else", e.is, e.was)
 }
 
 // waiting shows what the copy waits for, and no longer what it does not.

@@ -140,6 +140,7 @@ func (d *database) run(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	var watch sync.WaitGroup
 	watch.Go(func() { d.watchRetention(ctx) })
+	watch.Go(func() { d.watchRole(ctx) })
 	defer watch.Wait()
 	err := d.pulled(ctx, d.work)
 	told, ended := ctx.Err() != nil, errors.Is(err, errEnded)

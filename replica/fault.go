@@ -25,6 +25,13 @@ type verdict struct {
 
 const forever = -1
 
+// The kinds of errors that are about what a server has.
+const (
+	kindRewound = "rewound"
+	kindPurged  = "purged"
+	kindOther   = "other"
+)
+
 // judge decides from the error's type, never from its text.
 func judge(err error) verdict {
 	var refused *wire.ConnectError
@@ -33,19 +40,26 @@ func judge(err error) verdict {
 	var stop *replay.StopError
 	var spooled *relay.DamageError
 	var other *otherServerError
+	var none *noSourceError
+	var role *roleError
+	var behind *behindError
 	var failed *storage.FailedError
 	var damage *storage.DamageError
 	switch {
+	case errors.As(err, &none):
+		return none.verdict()
+	case errors.As(err, &role), errors.As(err, &behind):
+		return verdict{tries: forever, kind: "role"}
 	case errors.As(err, &stop):
 		return verdict{kind: "stop", advice: "what it did has to be known before the database can go on: drop the database here and create it anew"}
 	case errors.As(err, &other):
-		return verdict{kind: "other", advice: copyAll}
+		return verdict{kind: kindOther, advice: copyAll}
 	case errors.As(err, &spooled):
 		return verdict{tries: forever, kind: "relay", advice: "it is read from the source again"}
 	case errors.As(err, &problems):
 		return verdict{kind: "source"}
 	case errors.As(err, &refused):
-		if refused.Denied {
+		if refused.Denied && !refused.Renewed {
 			return verdict{kind: "denied"}
 		}
 		return verdict{tries: forever, kind: "lost"}
@@ -95,10 +109,10 @@ func judgeStream(c binlog.Class) verdict {
 	case binlog.AuthFailed:
 		return verdict{kind: "denied", advice: "check the account's password and its REPLICATION SLAVE privilege, then start it again"}
 	case binlog.PurgedLogs:
-		return verdict{kind: "purged", advice: "ALTER DATABASE ... MODIFY SETTING auto_resync = 1, and then SYSTEM START MATERIALIZEDMYSQL, " +
+		return verdict{kind: kindPurged, advice: "ALTER DATABASE ... MODIFY SETTING auto_resync = 1, and then SYSTEM START MATERIALIZEDMYSQL, " +
 			"copy the tables anew one by one while the old rows are served; and let the source keep its binlogs longer (binlog_expire_logs_seconds)"}
 	case binlog.Rewound:
-		return verdict{kind: "rewound", advice: copyAll}
+		return verdict{kind: kindRewound, advice: copyAll}
 	case binlog.UnknownEvent, binlog.Incident, binlog.TooLarge:
 		return verdict{kind: "event", advice: copyAll}
 	case binlog.Misconfigured:

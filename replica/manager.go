@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Options struct {
 	ResyncPause time.Duration
 	// RetentionEvery is how often a source is asked for how long it still keeps what is needed. 0: a minute.
 	RetentionEvery time.Duration
+	// RoleEvery is how often a server that is followed is looked at, whether it is still the source. 0: half a minute.
+	RoleEvery time.Duration
 	// CredentialsDir has the files with passwords, certificates and keys, and the programs that print a password, that settings
 	// may name; empty: they may name none.
 	CredentialsDir string
@@ -54,6 +57,7 @@ func NewManager(store *storage.Store, logger *slog.Logger, opt Options) (*Manage
 	if opt.SpillDir == "" {
 		opt.SpillDir = filepath.Join(store.Dir(), "spill")
 	}
+	opt.RoleEvery = cmp.Or(opt.RoleEvery, roleEvery)
 	if opt.FirstPause == 0 {
 		opt.FirstPause = 200 * time.Millisecond
 	}
@@ -148,6 +152,9 @@ func (m *Manager) Create(ctx context.Context, spec Spec, ifNotExists bool) error
 		return err
 	}
 	source := report.Source
+	if len(spec.Others) > 0 && !source.GTIDs() {
+		return fmt.Errorf("the source has gtid_mode = %s: several addresses need GTIDs, since files and positions are those of one server", source.GTIDMode)
+	}
 	if source.ReadOnly { // it is meant to be a replica
 		spec.Settings.Connection.AllowReadOnly = true
 	}

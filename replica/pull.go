@@ -13,6 +13,7 @@ import (
 	"github.com/tidemarkdb/tidemark/gtid"
 	"github.com/tidemarkdb/tidemark/relay"
 	"github.com/tidemarkdb/tidemark/replay"
+	"github.com/tidemarkdb/tidemark/wire"
 )
 
 // puller fills the relay of a running database from the source, beside whoever reads it: a lost source does not keep what
@@ -29,6 +30,8 @@ type puller struct {
 	mu     sync.Mutex
 	failed chan struct{} // closed when err is set: nothing more will be pulled
 	err    error
+	server gtid.UUID               // that is pulled from now; zero: none
+	leave  context.CancelCauseFunc // ends pulling from it
 }
 
 func newPuller(ctx context.Context, d *database) (*puller, error) {
@@ -171,28 +174,50 @@ func (p *puller) run(ctx context.Context) {
 	}
 }
 
-// once connects and pulls, until an error. errRestart: it is to be done again at once.
+// once finds a server, connects and pulls, until an error. errRestart: it is to be done again at once.
 func (p *puller) once(ctx context.Context) error {
-	source, err := p.d.probe(ctx)
-	if err != nil {
+	err := p.d.each(ctx, func(ctx context.Context, number int, at wire.Address) (bool, error) {
+		return p.from(ctx, number, at, false)
+	})
+	if binlog.ClassOf(err) != binlog.Rewound {
 		return err
 	}
-	if err := p.d.sameServer(source); err != nil {
-		return err
+	// No server has all that is spooled; one may have all that is applied.
+	return p.d.each(ctx, func(ctx context.Context, number int, at wire.Address) (bool, error) {
+		return p.from(ctx, number, at, true)
+	})
+}
+
+// from pulls from one server until an error, if it may be the source. With drop, what is spooled and not applied may be
+// given up for it.
+func (p *puller) from(ctx context.Context, number int, at wire.Address, drop bool) (followed bool, err error) {
+	source, reach, err := p.d.probeAt(ctx, at)
+	if err != nil {
+		return false, err
 	}
 	state, _, err := p.d.committed()
 	if err != nil {
-		return err
+		return false, err
 	}
 	cfg := p.d.streamConfig(source, state)
-	if err := p.verify(ctx, cfg, state); err != nil {
-		return err
+	cfg.Source = reach
+	if err = p.d.fits(source, state, p.relay.End()); err == nil {
+		err = p.verify(ctx, cfg, state)
 	}
-	err = p.relay.Pull(ctx, cfg, func() { p.d.connected(ctx, source) })
-	if binlog.ClassOf(err) == binlog.Rewound {
-		return p.dropTail(ctx, cfg, err)
+	if err == nil {
+		err = p.stay(ctx, source.UUID, func(ctx context.Context, stays func()) error {
+			return p.relay.Pull(ctx, cfg, func() {
+				followed = true
+				stays()
+				p.d.moved(ctx, number, source)
+				p.d.connected(ctx, source)
+			})
+		})
 	}
-	return err
+	if drop && !followed && binlog.ClassOf(err) == binlog.Rewound {
+		err = p.dropTail(ctx, cfg, err)
+	}
+	return followed, err
 }
 
 // verify makes sure that the source still has what was applied, and what was spooled behind it.
@@ -204,11 +229,7 @@ func (p *puller) verify(ctx context.Context, cfg binlog.Config, state replay.Sta
 	if last == state.Last {
 		return nil
 	}
-	err := p.d.verifyLast(ctx, cfg, last)
-	if binlog.ClassOf(err) == binlog.Rewound {
-		return p.dropTail(ctx, cfg, err)
-	}
-	return err
+	return p.d.verifyLast(ctx, cfg, last)
 }
 
 // dropTail takes back what was spooled and not applied, when the source has what was applied and nothing of that: a source
@@ -260,12 +281,11 @@ func (d *database) connected(ctx context.Context, source *compat.Source) {
 	d.mu.Lock()
 	lost := d.away != ""
 	d.away = ""
-	address := d.cfg.Spec.Source()
 	d.mu.Unlock()
 	if lost {
-		d.note(ctx, "reconnected", fmt.Sprintf("the source %s answers again", address))
+		d.note(ctx, "reconnected", fmt.Sprintf("the source %s answers again", source.Addr))
 	}
-	d.log.Info("following the binlog", "source", address, "version", source.Version)
+	d.log.Info("following the binlog", "source", source.Addr, "server_uuid", source.UUID.String(), "version", source.Version, "encrypted", source.TLS.Used)
 	if err := d.learn(ctx, source); err != nil && ctx.Err() == nil {
 		d.log.Warn("what the source is now could not be noted", "error", err)
 	}

@@ -28,6 +28,8 @@ type fixture struct {
 	store   *storage.Store
 	manager *Manager
 	auto    bool // auto_resync
+	// roleEvery is that of Options.
+	roleEvery time.Duration
 }
 
 func newFixture(t *testing.T, source *mysqltest.Server, db string) *fixture {
@@ -43,7 +45,7 @@ func (f *fixture) open() {
 	f.store, err = storage.Open(f.dir, storage.Options{ReserveBytes: 1})
 	require.NoError(f.t, err)
 	f.manager, err = NewManager(f.store, log, Options{Readers: 2, FirstPause: 20 * time.Millisecond, ResyncPause: 50 * time.Millisecond,
-		RetentionEvery: 300 * time.Millisecond})
+		RetentionEvery: 300 * time.Millisecond, RoleEvery: f.roleEvery})
 	require.NoError(f.t, err)
 }
 

@@ -15,6 +15,8 @@ type ConnectError struct {
 	Addr, User string
 	// Denied tells that the server answered and refused the login.
 	Denied bool
+	// Renewed tells that the password came from a file or a command, which may give another one next time.
+	Renewed bool
 	// Full tells that the server has no connection left to give.
 	Full bool
 	// Setup tells that the connection is set up in a way that cannot work: TLS, certificates, where the password comes from,
@@ -56,7 +58,8 @@ const (
 )
 
 func connectError(ctx context.Context, cfg Config, err error) error {
-	e := &ConnectError{Addr: cfg.Addr(), User: cfg.User, Err: err, Advice: "check the host and the port, and that the server runs"}
+	renewed := cfg.PasswordFile != "" || len(cfg.PasswordCommand) > 0
+	e := &ConnectError{Addr: cfg.Addr(), User: cfg.User, Renewed: renewed, Err: err, Advice: "check the host and the port, and that the server runs"}
 	my := ServerError(err)
 	var setup *setupError
 	var opErr *net.OpError

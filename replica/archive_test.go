@@ -43,7 +43,9 @@ func TestReplayOfBinlogFiles(t *testing.T) {
 			f.wait("the end of the files", func(st Status) bool { return st.State == StateEnded })
 			copyBinlogs(t, source, dir) // more files have come
 			require.NoError(t, f.manager.Start(t.Context(), "shop"))
-			f.wait("the end of more files", func(st Status) bool { return st.State == StateEnded && st.File == "binlog.000003" || f.rows("a") != before["a"] })
+			f.wait("the end of more files", func(st Status) bool {
+				return st.State == StateEnded && st.File == "binlog.000003" || f.rows("a") != before["a"]
+			})
 			f.wait("the end of more files", func(st Status) bool { return st.State == StateEnded })
 			require.Equal(t, f.sourceRows("a"), f.rows("a"))
 

@@ -30,6 +30,7 @@ type puller struct {
 	mu     sync.Mutex
 	failed chan struct{} // closed when err is set: nothing more will be pulled
 	err    error
+	tried  chan struct{} // closed when the source was asked, or could not be
 	server gtid.UUID               // that is pulled from now; zero: none
 	leave  context.CancelCauseFunc // ends pulling from it
 }
@@ -43,7 +44,7 @@ func newPuller(ctx context.Context, d *database) (*puller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &puller{d: d, relay: r, ctx: ctx, failed: make(chan struct{})}, nil
+	return &puller{d: d, relay: r, ctx: ctx, failed: make(chan struct{}), tried: make(chan struct{})}, nil
 }
 
 // close ends pulling and makes what was spooled durable.
@@ -69,7 +70,7 @@ func (p *puller) start() {
 		return
 	}
 	p.mu.Lock()
-	p.failed, p.err = make(chan struct{}), nil
+	p.failed, p.err, p.tried = make(chan struct{}), nil, make(chan struct{})
 	p.mu.Unlock()
 	ctx, cancel := context.WithCancel(p.ctx)
 	p.cancel, p.done = cancel, make(chan struct{})
@@ -98,6 +99,7 @@ func (p *puller) cover(at gtid.Point) error {
 		if !p.relay.Covers(at) {
 			return fmt.Errorf("the binlog files in %s do not reach back to %s", spec.Settings.BinlogDir, at)
 		}
+		p.asked() // there is nobody to ask
 		return nil
 	}
 	start := p.d.relayStart(at)
@@ -124,6 +126,30 @@ func (p *puller) failure() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
+}
+
+// asked notes that the source was asked about what is spooled, or could not be.
+func (p *puller) asked() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.tried:
+	default:
+		close(p.tried)
+	}
+}
+
+// verified waits until the source was asked for the first time whether it still has what is spooled, or could not be asked.
+func (p *puller) verified(ctx context.Context) error {
+	p.mu.Lock()
+	tried := p.tried
+	p.mu.Unlock()
+	select {
+	case <-tried:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // cause is why pulling has ended; nil while it has not.
@@ -153,6 +179,7 @@ func (p *puller) run(ctx context.Context) {
 		if errors.Is(err, errRestart) {
 			continue
 		}
+		p.asked()
 		if !p.relay.End().Equal(end) || time.Since(begun) > steady {
 			pause = p.d.m.opt.FirstPause
 			// Two readers with one server id both get something done in turns, so that alone proves nothing.
@@ -208,6 +235,7 @@ func (p *puller) from(ctx context.Context, number int, at wire.Address, drop boo
 		err = p.stay(ctx, source.UUID, func(ctx context.Context, stays func()) error {
 			return p.relay.Pull(ctx, cfg, func() {
 				followed = true
+				p.asked()
 				stays()
 				p.d.moved(ctx, number, source)
 				p.d.connected(ctx, source)

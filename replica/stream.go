@@ -41,6 +41,9 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 	if err := d.puller.cover(state.Point); err != nil {
 		return err
 	}
+	if err := d.puller.verified(ctx); err != nil {
+		return err
+	}
 	reader, err := d.puller.relay.Read(state.Point, relay.ReadConfig{Follow: d.follows(source)})
 	if err != nil {
 		return err

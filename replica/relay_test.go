@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -143,13 +143,13 @@ func TestSourceLostWhatWasNotApplied(t *testing.T) {
 				f.caughtUp()
 				require.NoError(t, f.source.Stop(t.Context()))
 				saved := filepath.Join(t.TempDir(), "saved")
-				require.NoError(t, exec.Command("cp", "-a", f.source.DataDir(), saved).Run())
+				require.NoError(t, osexec.Command("cp", "-a", f.source.DataDir(), saved).Run())
 				require.NoError(t, f.source.Restart(t.Context()))
 				f.wait("the source's return", func(st Status) bool { return st.Error == nil })
 				if name == "position" { // the restart began a file, which the lost transactions stand in
 					require.NoError(t, f.source.Stop(t.Context()))
 					require.NoError(t, os.RemoveAll(saved))
-					require.NoError(t, exec.Command("cp", "-a", f.source.DataDir(), saved).Run())
+					require.NoError(t, osexec.Command("cp", "-a", f.source.DataDir(), saved).Run())
 					require.NoError(t, f.source.Restart(t.Context()))
 				}
 				lost := func() {
@@ -180,7 +180,7 @@ func (f *fixture) loseAll(saved string) {
 	f.t.Helper()
 	require.NoError(f.t, f.source.Kill(f.t.Context()))
 	require.NoError(f.t, os.RemoveAll(f.source.DataDir()))
-	require.NoError(f.t, exec.Command("cp", "-a", saved, f.source.DataDir()).Run())
+	require.NoError(f.t, osexec.Command("cp", "-a", saved, f.source.DataDir()).Run())
 	require.NoError(f.t, f.source.Restart(f.t.Context()))
 }
 

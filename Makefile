@@ -15,8 +15,9 @@ $(shell mkdir -p .cache/lib && ln -sf "$$(gcc -print-file-name=libstdc++.so.6)" 
 export CGO_LDFLAGS := -O2 -g $(CGO_LDFLAGS) -L$(CURDIR)/.cache/lib
 endif
 
-# How long `make soak` runs.
+# How long the kills of `make soak` go on, and how many copies without a lock it takes, with GTIDs and without.
 SOAK ?= 1h
+SNAPSHOTS ?= 200
 
 .PHONY: all build test test-sources race demo bench soak lint fmt mysql-image clean
 
@@ -48,7 +49,7 @@ bench: build
 
 # The same tests as in `make test`, in their long mode.
 soak:
-	TIDEMARK_SOAK=$(SOAK) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run ExactlyOnce ./integration/...
+	TIDEMARK_SOAK=$(SOAK) TIDEMARK_SNAPSHOTS=$(SNAPSHOTS) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run 'ExactlyOnce|CopiesWithoutLock|KilledCopy' ./integration/...
 
 lint:
 	@if $(GOLANGCI) --version >/dev/null 2>&1; then \

@@ -22,7 +22,7 @@ func snapshots(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("TIDEMARK_SNAPSHOTS")
 	if text == "" {
-		return 5
+		return 3
 	}
 	n, err := strconv.Atoi(text)
 	must(t, err)

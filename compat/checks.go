@@ -128,11 +128,7 @@ func (s *Source) privilegeProblems(c *Catalog) []Problem {
 	if len(reasons) == 0 {
 		return nil
 	}
-	p := Problem{Code: "privileges", What: "account " + s.Grants.Account + " lacks " + strings.Join(reasons, ", "), Statements: grants}
-	if s.Grants.asleep() {
-		p.Do = "where one of its roles has them: SET DEFAULT ROLE ALL TO " + s.Grants.Account + "; else"
-	}
-	return []Problem{p}
+	return []Problem{{Code: "privileges", What: "account " + s.Grants.Account + " lacks " + strings.Join(reasons, ", "), Statements: grants}}
 }
 
 // TableProblems lists what keeps tables from being materialized. Package replica also asks for tables that a CREATE

@@ -9,9 +9,8 @@ import (
 type Grants struct {
 	// Account is the account as a GRANT statement names it.
 	Account string
-	// ActiveRoles is what CURRENT_ROLE() says; Roles lists all that are granted.
-	ActiveRoles string
-	Roles       []string
+	// Roles lists those that are granted; our sessions activate all of them.
+	Roles []string
 
 	scopes []scope
 }
@@ -66,11 +65,6 @@ func (g *Grants) HasOnDatabase(privilege, database string) bool {
 		}
 	}
 	return granted
-}
-
-// asleep tells whether roles are granted that are not active.
-func (g *Grants) asleep() bool {
-	return len(g.Roles) > 0 && (g.ActiveRoles == "NONE" || strings.Count(g.ActiveRoles, "`@`") < len(g.Roles))
 }
 
 func (s scope) has(privilege string) bool {

@@ -159,7 +159,7 @@ func TestTablesWithoutKey(t *testing.T) {
 func TestZoneWarning(t *testing.T) {
 	s := sourceWith(t, map[string]string{"time_zone": "SYSTEM", "system_time_zone": "CEST"})
 	s.UTCOffset = 2 * time.Hour
-	wantAll(t, found(t, s.warnings(), "time_zone").String(), "calls its time zone CEST", "+02:00", "SET PERSIST time_zone = 'Europe/Berlin'")
+	wantAll(t, found(t, s.warnings(LockGlobal), "time_zone").String(), "calls its time zone CEST", "+02:00", "SET PERSIST time_zone = 'Europe/Berlin'")
 	if got := offset(-(3*time.Hour + 30*time.Minute)); got != "-03:30" {
 		t.Error(got)
 	}
@@ -167,9 +167,9 @@ func TestZoneWarning(t *testing.T) {
 
 func TestTLSWarning(t *testing.T) {
 	s := sourceWith(t, map[string]string{"have_ssl": "YES"})
-	found(t, s.warnings(), "tls")
+	found(t, s.warnings(LockGlobal), "tls")
 	s.Addr = "127.0.0.1:3306"
-	if w := s.warnings(); len(w) > 0 {
+	if w := s.warnings(LockGlobal); len(w) > 0 {
 		t.Error(w)
 	}
 }

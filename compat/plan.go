@@ -94,7 +94,7 @@ func NewPlan(s *Source, c *Catalog, w Wishes) (*Plan, []Problem) {
 	lock := plan.chooseLock(s.lockChoices(c), w.Lock)
 	problems := slices.Concat(s.binlogProblems(c.Database), s.serverIDProblems(w.ServerID), s.privilegeProblems(c), s.dumpProblem(), lock,
 		TableProblems(c), s.cascadeProblems(c))
-	plan.Warnings = slices.Concat(s.warnings(), plan.exactWarnings(s))
+	plan.Warnings = slices.Concat(s.warnings(plan.Lock), plan.exactWarnings(s))
 	return plan, problems
 }
 
@@ -108,7 +108,7 @@ func (p *Plan) exactWarnings(s *Source) []Problem {
 	for _, name := range p.NeedExact {
 		out = append(out, Problem{Code: "no_key", Table: name,
 			What: fmt.Sprintf("table %s.%s has no key, so that its copy must stand at one point; without a lock that succeeds only if nobody writes to it during its copy", p.Database, name),
-			Do:   "give it a primary key, or", Statements: []string{s.grant([]string{"LOCK TABLES"}, allTables(p.Database))}})
+			Do:   "give it a primary key, or let the account lock it", Statements: []string{s.grant([]string{"LOCK TABLES"}, allTables(p.Database))}})
 	}
 	return out
 }

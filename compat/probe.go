@@ -226,11 +226,6 @@ func (s *Source) askGrants(ctx context.Context, c *wire.Conn) error {
 		return err
 	}
 	s.Grants.Account = quoteAccount(r.Text(0, 0))
-	if r, err = c.Query(ctx, "SELECT CURRENT_ROLE()"); err != nil {
-		s.Grants.ActiveRoles = "NONE" // before 8.0 there are none
-		return unless(err, codeNoFunction, wire.CodeParse)
-	}
-	s.Grants.ActiveRoles = r.Text(0, 0)
 	return nil
 }
 
@@ -287,9 +282,6 @@ func (s *Source) askStatus(ctx context.Context, c *wire.Conn) (err error) {
 func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
-
-// codeNoFunction is the error for a stored function that does not exist.
-const codeNoFunction = 1305
 
 // denied tells the errors that say "not allowed". At these statements 1045 is no matter of the password (CLOUD-01).
 func denied(err error) bool {

@@ -44,7 +44,7 @@ func Examine(ctx context.Context, cfg wire.Config, w Wishes) (*Report, error) {
 	switch {
 	case errors.As(err, &missing):
 		catalog = &Catalog{Database: w.Database}
-		report.Problems = append(report.Problems, Problem{Code: "database", What: missing.Error(), Do: "check its name, or", Statements: []string{s.grant([]string{"SELECT"}, allTables(w.Database))}})
+		report.Problems = append(report.Problems, Problem{Code: "database", What: missing.Error(), Do: "check its name, or let the account see it", Statements: []string{s.grant([]string{"SELECT"}, allTables(w.Database))}})
 	case err != nil:
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // warnings are what works now and may stop working, or may not be what is meant.
-func (s *Source) warnings() []Problem {
+func (s *Source) warnings(lock LockPlan) []Problem {
 	var out []Problem
 	add := func(code, what, do string, statements ...string) {
 		out = append(out, Problem{Code: code, What: what, Do: do, Statements: statements})
@@ -15,8 +15,11 @@ func (s *Source) warnings() []Problem {
 		out = append(out, s.retentionWarnings()...)
 	}
 	if !s.Grants.HasGlobal("PROCESS") {
-		add("process", "without PROCESS long statements of others can't be seen before the snapshot's brief lock, which then waits for them for up to a second at each try; "+
-			"nor can it be seen when two tables of the same definition change names during the snapshot", "", s.grant([]string{"PROCESS"}, "*.*"))
+		what := "without PROCESS it can't be seen when two tables of the same definition change names during a copy"
+		if lock == LockGlobal {
+			what += ", nor long statements of others before the copy's brief lock, which then waits for them for up to a second at each try"
+		}
+		add("process", what, "", s.grant([]string{"PROCESS"}, "*.*"))
 	}
 	if !s.MayRecoverXA {
 		add("xa_recover", "without XA_RECOVER_ADMIN nobody can tell whether prepared XA transactions are open; the commit of one that was prepared before the snapshot will stop the database",

@@ -101,6 +101,7 @@ type checkedSource struct {
 	ServerUUID string             `json:"server_uuid"`
 	ServerID   uint32             `json:"server_id"`
 	Account    string             `json:"account"`
+	Roles      []string           `json:"roles"`
 	GTIDMode   string             `json:"gtid_mode"`
 	LogBin     bool               `json:"log_bin"`
 	ReadOnly   bool               `json:"read_only"`
@@ -151,7 +152,7 @@ func list[T any](items []T) []T {
 }
 
 func sourceOf(s *compat.Source) *checkedSource {
-	return &checkedSource{Address: s.Addr, Flavour: string(s.Flavour), Version: s.Version, ServerUUID: s.UUID.String(), ServerID: s.ServerID, Account: s.Grants.Account,
+	return &checkedSource{Address: s.Addr, Flavour: string(s.Flavour), Version: s.Version, ServerUUID: s.UUID.String(), ServerID: s.ServerID, Account: s.Grants.Account, Roles: list(s.Grants.Roles),
 		GTIDMode: s.GTIDMode, LogBin: s.LogBin, ReadOnly: s.ReadOnly, Replica: s.ReplicaOf, Cluster: s.Cluster, TLS: s.TLS.Used, TimeZone: s.TimeZone,
 		Retention: replica.KeepingOf(s.Retention), Tried: map[string]outcome{"global_lock": outcomeOf(s.Locking), "binlog_dump": outcomeOf(s.Dumping)}}
 }

@@ -22,7 +22,6 @@ func MySQL57() []Rule {
 		Instead(`^\s*SHOW\s+MASTER\s+STATUS`, "SHOW BINARY LOG STATUS"),
 		Instead(`^\s*SHOW\s+SLAVE\s+HOSTS`, "SHOW REPLICAS"),
 		Instead(`^\s*SHOW\s+SLAVE\s+STATUS`, "SHOW REPLICA STATUS"),
-		Refuse(`CURRENT_ROLE\(`, Error{1305, "42000", "FUNCTION CURRENT_ROLE does not exist"}),
 		Refuse(`SET\s+ROLE`, noSuchStatement),
 		Refuse(`SET\s+SESSION\s+(show_gipk|information_schema_stats)`, Error{1193, "HY000", "Unknown system variable"}),
 		Refuse(`SELECT.*\b(IS_VISIBLE|EXPRESSION)\b.*FROM\s+information_schema\.STATISTICS`, Error{1054, "42S22", "Unknown column 'IS_VISIBLE' in 'field list'"}),

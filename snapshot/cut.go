@@ -23,8 +23,8 @@ type origin struct {
 	changed map[string]string
 }
 
-// begin makes the cut by the plan, or by a weaker one that the plan allows when the source denies the lock. The readers'
-// sessions have their views open when it is exact.
+// begin makes the cut by the plan, or by a weaker one that the plan allows when the source denies the lock, or when its
+// tables were not to be locked for all of the patience. The readers' sessions have their views open when it is exact.
 func begin(ctx context.Context, cfg *Config, lock *wire.Conn, readers []*wire.Conn) (*origin, error) {
 	if cfg.Resume != nil {
 		return goOn(ctx, cfg, lock)
@@ -33,10 +33,10 @@ func begin(ctx context.Context, cfg *Config, lock *wire.Conn, readers []*wire.Co
 	for i, kind := range kinds {
 		o, err := cutBy(ctx, cfg, lock, readers, kind)
 		var denied *LockError
-		if i+1 == len(kinds) || !errors.As(err, &denied) || denied.Obstacle != Denied {
+		if i+1 == len(kinds) || !errors.As(err, &denied) || denied.Obstacle != Denied && (denied.Obstacle != Busy || kind != compat.LockTables) {
 			return o, err
 		}
-		cfg.Logger.Warn("the source denies the lock; the copy begins by a weaker plan", "database", cfg.Plan.Database, "plan", kind, "next", kinds[i+1], "error", err)
+		cfg.Logger.Warn("the lock is not to be had; the copy begins by a weaker plan", "database", cfg.Plan.Database, "plan", kind, "next", kinds[i+1], "error", err)
 	}
 	return nil, errors.New("snapshot: there is no lock plan")
 }
@@ -131,6 +131,7 @@ type cutter struct {
 	views []*wire.Conn // the readers' sessions
 	kind  compat.LockPlan
 	known *compat.Catalog // as it was before the lock
+	tries int
 }
 
 // try makes one try. The lock is released when it returns.

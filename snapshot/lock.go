@@ -24,7 +24,7 @@ func (c *cutter) take(ctx context.Context) error {
 		return err
 	}
 	if c.kind == compat.LockTables {
-		return c.lockTables(ctx, seconds)
+		return c.lockTables(ctx)
 	}
 	err := c.lock.Exec(ctx, "FLUSH TABLES WITH READ LOCK")
 	switch wire.Code(err) {
@@ -54,8 +54,9 @@ func (c *cutter) globalTimeout(ctx context.Context, seconds int64, err error) er
 
 // lockTables locks the wanted base tables, and nothing else (CLOUD-02), in one statement, however many they are: a second
 // LOCK TABLES would let go of what the first has locked. lock_wait_timeout bounds the wait for each table; the statement
-// as a whole is ended by another session.
-func (c *cutter) lockTables(ctx context.Context, seconds int64) error {
+// as a whole is ended by another session. The first tries are short: it waits for one table while it holds another, and a
+// transaction that uses both may wait for it crosswise. Where MySQL sees that, it ends the transaction as a deadlock.
+func (c *cutter) lockTables(ctx context.Context) error {
 	if len(c.known.Tables) == 0 {
 		return nil
 	}
@@ -63,7 +64,10 @@ func (c *cutter) lockTables(ctx context.Context, seconds int64) error {
 	for i, t := range c.known.Tables {
 		names[i] = tableName(t) + " READ"
 	}
-	endWait := killAfter(ctx, c.views[0], c.lock, c.cfg.LockWait)
+	const first, growing = 200 * time.Millisecond, 6
+	wait := min(first<<min(c.tries, growing), c.cfg.LockWait)
+	c.tries++
+	endWait := killAfter(ctx, c.views[0], c.lock, wait)
 	err := c.lock.Exec(ctx, "LOCK TABLES "+strings.Join(names, ", "))
 	endWait()
 	busy := func(format string, args ...any) error {
@@ -74,7 +78,7 @@ func (c *cutter) lockTables(ctx context.Context, seconds int64) error {
 		if why := c.noLongWriter(ctx, 0); why != nil {
 			return why
 		}
-		return busy("the tables were not to be locked within %d s: a transaction that has written to one of them, one that was prepared by XA PREPARE, or LOCK TABLES of another session is in the way", seconds)
+		return busy("the tables were not to be locked within %s: a transaction that has written to one of them, one that was prepared by XA PREPARE, or LOCK TABLES of another session is in the way", wait)
 	case wire.CodeNoSuchTable:
 		return busy("a table was dropped or renamed while the cut was made")
 	case wire.CodeAccessDenied, wire.CodeNoPrivilege, mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_TABLEACCESS_DENIED_ERROR:

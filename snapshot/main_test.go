@@ -180,7 +180,7 @@ func config(t *testing.T, s *mysqltest.Server, db string) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Source: sourceConfig(s.Login), Plan: plan, LockPatience: 20 * time.Second}
+	return Config{Source: sourceConfig(s.Login), Plan: plan, LockPatience: 2 * time.Minute}
 }
 
 // run copies a database and checks what always holds.

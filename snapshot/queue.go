@@ -218,9 +218,18 @@ func (q *queue) ended(s *stretch) {
 }
 
 // fail gives up a table.
-func (q *queue) fail(t *tableWork, reason string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (q *queue) fail(t *tableWork, reason string) { q.change(func() { q.failLocked(t, reason) }) }
+
+// failOpen gives up a table that is not read to its end.
+func (q *queue) failOpen(t *tableWork, reason string) {
+	q.change(func() {
+		if t.open > 0 {
+			q.failLocked(t, reason)
+		}
+	})
+}
+
+func (q *queue) failLocked(t *tableWork, reason string) {
 	if t.changed == "" {
 		t.changed = reason
 		q.done(t)

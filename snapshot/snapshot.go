@@ -251,7 +251,8 @@ func (c *copier) giveWay(ctx context.Context, conn *wire.Conn) error {
 		if !r.yield.Swap(true) || held < 2*c.cfg.Limits.LockWaits {
 			continue
 		}
-		err := conn.Exec(ctx, fmt.Sprintf("KILL QUERY %d", r.id.Load()))
+		// A statement whose rows nobody takes does not see KILL QUERY.
+		err := conn.Exec(ctx, fmt.Sprintf("KILL CONNECTION %d", r.id.Load()))
 		if err != nil && wire.ServerError(err) == nil {
 			return err
 		}
@@ -269,16 +270,27 @@ func (c *copier) results() []TableResult {
 }
 
 // settleNowAndThen closes the windows of tables that are read, some time after each other, as it reads all definitions
-// each time.
+// each time. Now and then it does so in any case: a table that was changed need not be read to its end.
 func (c *copier) settleNowAndThen(ctx context.Context) {
-	const least, share = 2 * time.Second, 20
+	const least, share, always = 2 * time.Second, 20, 30 * time.Second
+	last := time.Now()
 	for pause := least; sleep(ctx, pause) == nil; {
 		begun := time.Now()
+		if !c.toSettle() && begun.Sub(last) < always {
+			continue
+		}
 		if err := c.settle(ctx); err != nil && ctx.Err() == nil {
 			c.cfg.Logger.Info("the end of a table's window can't be read now", "database", c.cfg.Plan.Database, "error", err)
 		}
-		pause = max(least, share*time.Since(begun))
+		last = time.Now()
+		pause = max(least, share*last.Sub(begun))
 	}
+}
+
+func (c *copier) toSettle() bool {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	return len(c.unsettled) > 0
 }
 
 // settle closes windows: it reads P1, and behind it the definitions. A definition that changed between the last chunk and
@@ -288,9 +300,6 @@ func (c *copier) settle(ctx context.Context) error {
 	tables := c.unsettled
 	c.unsettled = nil
 	c.settling.Unlock()
-	if len(tables) == 0 {
-		return nil
-	}
 	err := c.control.patiently(ctx, func(conn *wire.Conn) error { return c.settleAt(ctx, conn, tables) })
 	if err != nil {
 		c.settling.Lock()
@@ -312,6 +321,11 @@ func (c *copier) settleAt(ctx context.Context, conn *wire.Conn, tables []*tableW
 	}
 	if err != nil {
 		return err
+	}
+	for _, t := range c.tables {
+		if !sameIdentity(c.origin.defs.identity(t.table.Name), now.identity(t.table.Name)) {
+			c.queue.failOpen(t, reasonChanged)
+		}
 	}
 	for _, t := range tables {
 		r := TableResult{Name: t.table.Name, From: c.origin.cut.Point}

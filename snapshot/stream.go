@@ -105,7 +105,7 @@ var errEarly = errors.New("the chunk ends early")
 // interrupt ends the statement under way, in a session that goes on.
 func (r *reader) interrupt(ctx context.Context, stream *wire.Rows) error {
 	err := r.control.once(ctx, func(c *wire.Conn) error { return kill(ctx, c, r.conn) })
-	if err != nil {
+	if err != nil && wire.Code(err) != mysql.ER_NO_SUCH_THREAD { // which the rest of the rows will show
 		return err
 	}
 	if err := stream.Drop(); err != nil && wire.Code(err) != mysql.ER_QUERY_INTERRUPTED {

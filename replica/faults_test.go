@@ -299,7 +299,7 @@ func TestQuarantine(t *testing.T) {
 	require.Equal(t, "quarantined", a.State)
 	require.Contains(t, *a.Error, "logged as a statement")
 	require.Contains(t, *a.Error, "binlog.0")
-	require.Contains(t, *a.Error, "drop the database here and create it anew")
+	require.Contains(t, *a.Error, "SYSTEM RESYNC")
 	require.NotContains(t, *a.Error, "S3cret")
 	require.Nil(t, f.table("b").Error)
 	f.exec("ALTER TABLE b MODIFY v BIGINT", "CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (1)", "RENAME TABLE c TO d", "CREATE TABLE e (a INT) ENGINE=MyISAM")

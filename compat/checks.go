@@ -36,33 +36,22 @@ func (s *Source) binlogProblems(database string) []Problem {
 		out = append(out, Problem{Code: "log_bin", What: "the source says log_bin = ON and has no binlog file yet",
 			Do: "wait some minutes: a binlog that was just switched on shows before its first file is there; else: " + s.quirk().logOff(s).do})
 	}
-	out = append(out, s.settingProblems()...)
+	out = append(out, s.formatProblems()...)
 	return slices.Concat(out, s.filterProblems(database), s.upstreamProblems())
 }
 
-// settingProblems checks the variables without which rows in the log are not whole.
-func (s *Source) settingProblems() []Problem {
-	var out []Problem
-	for _, v := range []struct{ name, is, want, set string }{
-		{"binlog_format", s.BinlogFormat, "ROW", "ROW"},
-		{"binlog_row_image", s.RowImage, "FULL", "FULL"},
-		{"binlog_row_value_options", s.RowValueOpts, "", "''"},
-	} {
-		if strings.EqualFold(v.is, v.want) {
-			continue
-		}
-		wanted := v.want
-		if wanted == "" {
-			wanted = "empty"
-		}
-		r := s.quirk().setting(s, v.name, v.set)
-		if r.do != "" {
-			r.do += ", and "
-		}
-		r.do += "let the applications connect anew afterwards, as sessions keep what they began with"
-		out = append(out, problem(v.name, fmt.Sprintf("%s is %s on the source, and has to be %s", v.name, v.is, wanted), r))
+// formatProblems checks that rows are logged, and not statements. What of the rows is logged (binlog_row_image,
+// binlog_row_value_options) does not matter.
+func (s *Source) formatProblems() []Problem {
+	if strings.EqualFold(s.BinlogFormat, "ROW") {
+		return nil
 	}
-	return out
+	r := s.quirk().setting(s, "binlog_format", "ROW")
+	if r.do != "" {
+		r.do += ", and "
+	}
+	r.do += "let the applications connect anew afterwards, as sessions keep what they began with"
+	return []Problem{problem("binlog_format", fmt.Sprintf("binlog_format is %s on the source, and has to be ROW", s.BinlogFormat), r)}
 }
 
 // filterProblems refuses a database that the server keeps out of its log (PROTO-23).

@@ -25,9 +25,6 @@ type Source struct {
 	GTIDMode     string
 	LogBin       bool
 	BinlogFormat string
-	RowImage     string
-	RowValueOpts string
-	RowMetadata  string
 	// Retention is for how long binlog files are kept.
 	Retention Retention
 	// SyncBinlog and FlushAtCommit are sync_binlog and innodb_flush_log_at_trx_commit.
@@ -115,7 +112,7 @@ func Dial(ctx context.Context, cfg wire.Config) (*wire.Conn, *Source, error) {
 
 var variableNames = []string{
 	"version", "version_comment", "basedir", "aurora_version", "server_uuid", "server_id", "gtid_mode", "log_bin", "binlog_format",
-	"binlog_row_image", "binlog_row_value_options", "binlog_row_metadata", "read_only", "innodb_read_only",
+	"read_only", "innodb_read_only",
 	"binlog_expire_logs_seconds", "binlog_expire_logs_auto_purge", "expire_logs_days", "binlog_space_limit", "max_binlog_files",
 	"sync_binlog", "innodb_flush_log_at_trx_commit", "binlog_order_commits", "aurora_enhanced_binlog",
 	"replica_preserve_commit_order", "slave_preserve_commit_order", "replica_parallel_workers", "slave_parallel_workers",
@@ -159,7 +156,6 @@ func (s *Source) takeVariables(vars map[string]string) (err error) {
 	}
 	s.ServerID = uint32(id)
 	s.GTIDMode, s.LogBin, s.BinlogFormat = vars["gtid_mode"], on(vars["log_bin"]), vars["binlog_format"]
-	s.RowImage, s.RowValueOpts, s.RowMetadata = vars["binlog_row_image"], vars["binlog_row_value_options"], vars["binlog_row_metadata"]
 	s.Retention = retentionOf(vars)
 	s.SyncBinlog, s.FlushAtCommit = number(vars["sync_binlog"]), number(vars["innodb_flush_log_at_trx_commit"])
 	s.OrderCommits, s.EnhancedBinlog = on(vars["binlog_order_commits"]), on(vars["aurora_enhanced_binlog"])

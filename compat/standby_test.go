@@ -21,7 +21,7 @@ func TestStandby(t *testing.T) {
 		{map[string]string{"server_uuid": b, "gtid_executed": b + ":1-9"}, "another history"},
 		{map[string]string{"server_uuid": b, "gtid_mode": "OFF"}, "gtid_mode is OFF there and ON at the first"},
 		{map[string]string{"server_uuid": b, "gtid_executed": a + ":1-9", "log_replica_updates": "OFF"}, "log_replica_updates is OFF"},
-		{map[string]string{"server_uuid": b, "gtid_executed": a + ":1-9", "binlog_row_image": "MINIMAL"}, "binlog_row_image is MINIMAL"},
+		{map[string]string{"server_uuid": b, "gtid_executed": a + ":1-9", "binlog_format": "MIXED"}, "binlog_format is MIXED"},
 		{map[string]string{"server_uuid": b, "version": "10.11.6-MariaDB"}, "is MariaDB"},
 	} {
 		problems := sourceWith(t, tc.set).standbyProblems(source, "shop")

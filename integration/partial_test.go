@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemarkdb/tidemark/integration/mysqltest"
 	"github.com/tidemarkdb/tidemark/integration/tidemarktest"
 )
 
@@ -136,4 +137,18 @@ func TestPartialImagesOfParts(t *testing.T) {
 	tidemarktest.SameTables(t, source.Login, tm.Login, db, "big")
 	verifyEqual(t, tm, db)
 	tm.VerifyStore()
+}
+
+// TestSourceThatLogsPartialRows: a source whose own setting is to log as little as it can is copied and followed.
+func TestSourceThatLogsPartialRows(t *testing.T) {
+	t.Parallel()
+	source := mysqltest.Start(t, mysqltest.Options{Own: true, Args: []string{"--binlog-row-image=MINIMAL", "--binlog-row-value-options=PARTIAL_JSON", "--binlog-row-metadata=FULL"}})
+	db := source.FreshDatabase(t)
+	script(t, source.Login, db, lenient+partialTables)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, db)
+	script(t, source.Login, db, lenient+partialChanges)
+	allLive(t, tm.CatchUp(source, db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, db, partialNames...)
+	verifyEqual(t, tm, db)
 }

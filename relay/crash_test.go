@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidemarkdb/tidemark/binlog"
@@ -402,4 +403,28 @@ func TestConnectionLostInATransaction(t *testing.T) {
 		again := openRelay(t, Config{Dir: r.cfg.Dir})
 		same(t, "opened again", stories(t, again, s.start.Point, ReadConfig{}), s.want[:2])
 	})
+}
+
+// A disk without room to spare ends pulling, at any place, and what was whole stays; with room it goes on.
+func TestNoRoomToSpare(t *testing.T) {
+	src := server(t)
+	src.Exec(t, "", "DROP DATABASE IF EXISTS t", "CREATE DATABASE t")
+	var full atomic.Bool
+	r := started(t, src, Config{FileBytes: 2000, Room: func() error {
+		if full.Load() {
+			return errNoSpace
+		}
+		return nil
+	}})
+	start, _ := r.Begin()
+	src.Exec(t, "t", "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(2000))", "INSERT INTO a VALUES (1, REPEAT('x', 2000))")
+	pulled(t, r, src)
+	full.Store(true)
+	if err := r.Pull(timeout(t), source(src), nil); !errors.Is(err, errNoSpace) || binlog.ClassOf(err) != binlog.Local {
+		t.Errorf("without room: %v", err)
+	}
+	full.Store(false)
+	src.Exec(t, "t", "INSERT INTO a VALUES (2, 'two')")
+	pulled(t, r, src)
+	same(t, "with room again", stories(t, r, start.Point, ReadConfig{}), streamed(t, src, start, here(t, src)))
 }

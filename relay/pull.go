@@ -20,7 +20,7 @@ const syncEvery = time.Second
 // was whole until then is kept. Of cfg, Start and AutoPosition are set here. Whether the source still has the history that
 // the relay ends in is to be asked first (binlog.VerifyLast).
 //
-// When the files have MaxBytes, Pull pauses between two transactions until Prune makes room, or until everything spooled
+// When Config.Room refuses, Pull ends with an error of class Local. When the files have MaxBytes, Pull pauses between two transactions until Prune makes room, or until everything spooled
 // has been applied and all holds have moved to the end: so a transaction larger than MaxBytes passes, and, by position, a
 // file of the source larger than MaxBytes. The connection stays open meanwhile.
 func (r *Relay) Pull(ctx context.Context, cfg binlog.Config, connected func()) error {
@@ -91,6 +91,9 @@ func (w *writer) run(ctx context.Context, dump *binlog.Dump) error {
 			if err := w.r.waitForRoom(ctx, w); err != nil {
 				return err
 			}
+			if err := w.checkDisk(); err != nil {
+				return only(err, w.flush())
+			}
 		}
 		raw, step, err := dump.Next(ctx)
 		if err == nil {
@@ -105,6 +108,21 @@ func (w *writer) run(ctx context.Context, dump *binlog.Dump) error {
 			}
 		}
 	}
+}
+
+// askEvery is how much is written between two looks at the disk.
+const askEvery = 4 << 20
+
+// checkDisk looks whether the disk has room to spare, which others need to apply what is spooled.
+func (w *writer) checkDisk() error {
+	if w.r.cfg.Room == nil || w.asked > 0 && w.off >= w.asked && w.off < w.asked+askEvery {
+		return nil
+	}
+	if err := w.r.cfg.Room(); err != nil {
+		return local("leave room on the disk", err)
+	}
+	w.asked = max(w.off, 1)
+	return nil
 }
 
 // waitForRoom waits while the relay is full.

@@ -19,6 +19,9 @@ type Config struct {
 	MaxBytes int64
 	// FileBytes is when a new file is begun, in between two transactions; 0: 64 MiB. It has no effect by position.
 	FileBytes int64
+	// Room is asked before more is written, now and then: an error, which says that the disk has no room to spare, ends Pull.
+	// nil: there is always room.
+	Room func() error
 	// Logger is told of tails that were cut off. It must not be nil.
 	Logger *slog.Logger
 }

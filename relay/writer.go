@@ -38,6 +38,7 @@ type writer struct {
 	end    spooled
 	size   int64
 	inside bool
+	asked  int64               // off when there was room
 	wrap   func(output) output // nil but in tests
 	failed bool                // a write failed: what is in the file behind what is visible is not known
 }

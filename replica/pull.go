@@ -30,7 +30,7 @@ type puller struct {
 	mu     sync.Mutex
 	failed chan struct{} // closed when err is set: nothing more will be pulled
 	err    error
-	tried  chan struct{} // closed when the source was asked, or could not be
+	tried  chan struct{}           // closed when the source was asked, or could not be
 	server gtid.UUID               // that is pulled from now; zero: none
 	leave  context.CancelCauseFunc // ends pulling from it
 }

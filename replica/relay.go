@@ -53,7 +53,7 @@ func (d *database) openRelay(ctx context.Context) (*relay.Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := relay.Config{Dir: d.m.relayDir(info.Stream), MaxBytes: spec.Settings.RelayMaxBytes, Logger: d.log}
+	cfg := relay.Config{Dir: d.m.relayDir(info.Stream), MaxBytes: spec.Settings.RelayMaxBytes, Room: d.roomToSpool, Logger: d.log}
 	r, err := relay.Open(cfg)
 	var damage *relay.DamageError
 	if !errors.As(err, &damage) {
@@ -66,6 +66,12 @@ func (d *database) openRelay(ctx context.Context) (*relay.Relay, error) {
 	}
 	return relay.Open(cfg)
 }
+
+// spoolReserve is what spooled binlog leaves on the disk besides the store's reserve: what is spooled can be applied, and
+// removed then, only if the store still has room.
+const spoolReserve = 64 << 20
+
+func (d *database) roomToSpool() error { return d.m.store.CheckSpace(spoolReserve) }
 
 // relayStart is where a relay has to begin so that everything behind a point is in it. By position a relay has whole
 // files.

@@ -217,6 +217,12 @@ func TestRelayBound(t *testing.T) {
 			f.caughtUp()
 			f.equal("a", "b")
 			require.False(t, f.status().Relay.Full)
+			// What is left is more than the bound, all of it is applied, and nothing tells so but the start.
+			require.NoError(t, f.manager.ModifySettings(t.Context(), "shop", map[string]string{"relay_max_bytes": "1"}))
+			f.restart()
+			f.exec("DELETE FROM b WHERE id = 1", "DELETE FROM a WHERE id = 2")
+			f.caughtUp()
+			f.equal("a", "b")
 		})
 	}
 }

@@ -44,6 +44,7 @@ func (d *database) follow(ctx context.Context, db storage.DatabaseInfo) error {
 	if err := d.puller.verified(ctx); err != nil {
 		return err
 	}
+	d.prune(state.Point) // a relay that is full goes on when it has nothing left to apply
 	reader, err := d.puller.relay.Read(state.Point, relay.ReadConfig{Follow: d.follows(source)})
 	if err != nil {
 		return err

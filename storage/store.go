@@ -180,8 +180,14 @@ func (s *Store) transactionLock(id DatabaseID) *sync.Mutex {
 	return l
 }
 
+// CheckSpace is ErrDiskFull when the disk has less than the reserve and so many bytes more: for what else is written beside
+// the store, which must leave it room.
+func (s *Store) CheckSpace(more int64) error { return s.checkReserve(s.opt.ReserveBytes + more) }
+
 // checkSpace refuses to write when the disk is nearly full.
-func (s *Store) checkSpace() error {
+func (s *Store) checkSpace() error { return s.checkReserve(s.opt.ReserveBytes) }
+
+func (s *Store) checkReserve(reserve int64) error {
 	usage, err := s.fs.GetDiskUsage(s.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return nil
@@ -189,9 +195,9 @@ func (s *Store) checkSpace() error {
 	if err != nil {
 		return fmt.Errorf("asking for the free space of %s: %w", s.dir, err)
 	}
-	if usage.AvailBytes < uint64(s.opt.ReserveBytes) {
+	if usage.AvailBytes < uint64(reserve) {
 		return fmt.Errorf("%w: %s has %d MiB left, %d MiB are kept in reserve; free some space, then work goes on by itself",
-			ErrDiskFull, s.dir, usage.AvailBytes>>20, s.opt.ReserveBytes>>20)
+			ErrDiskFull, s.dir, usage.AvailBytes>>20, reserve>>20)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestKilledWhileCopying(t *testing.T) {
 	tm.VerifyStore()
 }
 
-// TestCopyCutOff: a copy whose connections break is done again, and the status says why it is not done yet.
+// TestCopyCutOff: a copy whose connections break goes on with the chunks that it has not read to their end. SNAP-11, SNAP-16
 func TestCopyCutOff(t *testing.T) {
 	t.Parallel()
 	source := sharedSource(t, abroad...)
@@ -76,10 +76,9 @@ func TestCopyCutOff(t *testing.T) {
 	tm := tidemarktest.Start(t, tidemarktest.Options{})
 	proxy.CutAfter(1 << 20) // enough to connect, not for the rows
 	must(t, tm.Exec(tidemarktest.CreateStatement(proxy.Login, db, db, "max_wait_time_when_mysql_unavailable = 300")))
-	st := tm.Await(db, "it says that the source is lost", func(st tidemarktest.Status) bool { return st.Problem() != "" })
-	if st.State != "snapshot" || st.GTIDSet != "" {
-		t.Errorf("a copy that was cut off: %s", st)
-	}
+	tm.Await(db, "its connections have been cut", func(st tidemarktest.Status) bool {
+		return st.State == "streaming" || strings.Contains(tm.Log(), "a chunk is read again")
+	})
 	proxy.CutAfter(0)
 	tm.Await(db, "it streams", func(st tidemarktest.Status) bool { return st.State == "streaming" && st.Problem() == "" })
 	script(t, source.Login, db, "INSERT INTO a VALUES (3,'x'); DELETE FROM num WHERE id % 3 = 0;")

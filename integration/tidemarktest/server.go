@@ -245,7 +245,7 @@ func CreateStatement(source mysqltest.Login, sourceDatabase, name string, settin
 func (s *Server) Create(source mysqltest.Login, database string, settings ...string) {
 	s.tb.Helper()
 	way := Chosen()
-	s.check(s.Exec(CreateStatement(way.login(s.tb, source), database, database, way.settings(settings)...)))
+	s.check(s.Exec(CreateStatement(way.login(s.tb, source), database, database, way.settings(source, settings)...)))
 	s.Await(database, "its stream runs", func(st Status) bool { return st.State == "streaming" })
 }
 

@@ -50,13 +50,13 @@ func (w Way) login(tb testing.TB, source mysqltest.Login) mysqltest.Login {
 }
 
 // settings adds the lock plan, unless the test has its own.
-func (w Way) settings(own []string) []string {
+func (w Way) settings(source mysqltest.Login, own []string) []string {
 	for _, s := range own {
 		if strings.HasPrefix(s, "snapshot_lock") {
 			return own
 		}
 	}
-	if w.Lock == "auto" {
+	if w.Lock == "auto" || source.User != "root" { // an account of the test's own may not be allowed to
 		return own
 	}
 	return append([]string{"snapshot_lock = '" + w.Lock + "'"}, own...)

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -102,4 +103,56 @@ func TestPurgedComesBack(t *testing.T) {
 	tm.CatchUp(source, db)
 	tidemarktest.SameTables(t, source.Login, tm.Login, db, "a", "b", "fresh")
 	tm.VerifyStore()
+}
+
+// TestResyncKilled: tables are copied anew, again and again, while writers move amounts and the
+// server is killed at random moments. Every query is answered, the sum never changes, and in the end every row is the
+// source's. OPS-04
+func TestResyncKilled(t *testing.T) {
+	t.Parallel()
+	source := mysqltest.Start(t, mysqltest.Options{Own: true})
+	b := newBank(t, source)
+	tm := tidemarktest.Start(t, tidemarktest.Options{})
+	tm.Create(source.Login, b.db)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	b.open(4, seed)
+	tables := []string{"account", "named", "grid", "entry"}
+	for kill := range 5 {
+		for _, table := range tables {
+			must(t, tm.Exec(fmt.Sprintf("SYSTEM RESYNC MATERIALIZEDMYSQL TABLE `%s`.`%s`", b.db, table)))
+		}
+		for range rnd.IntN(10) {
+			b.check(tm)
+		}
+		if kill%2 == 0 {
+			tm.Kill()
+			tm.Start()
+		}
+		b.check(tm)
+	}
+	for deadline := time.Now().Add(5 * time.Minute); ; {
+		b.check(tm)
+		if value(t, tm.Login, "SELECT COUNT(*) FROM system.materialized_mysql_tables WHERE resync IS NOT NULL") == "0" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("new copies that do not come: %s", tm.Status(b.db))
+		}
+	}
+	b.close()
+	tm.CatchUp(source, b.db)
+	all := strings.Fields(value(t, source.Login, "SELECT table_name FROM information_schema.tables WHERE table_schema = '%s'", b.db))
+	tidemarktest.SameTables(t, source.Login, tm.Login, b.db, all...)
+	tm.VerifyStore()
+}
+
+// check wants the sum that never changes. A query that fails fails the test.
+func (b *bank) check(tm *tidemarktest.Server) {
+	b.t.Helper()
+	var sum string
+	if err := tm.DB(b.db).QueryRow(bankSum).Scan(&sum); err != nil || sum != b.total() {
+		b.t.Fatalf("the sum is %q, want %s (%v): %s", sum, b.total(), err, tm.Status(b.db))
+	}
 }

@@ -46,11 +46,14 @@ type database struct {
 	// pointTime is when the source committed what is readable here; now, while everything is.
 	pointTime time.Time
 	caughtUp  bool
-	commits   uint64             // of the stream since the start
-	retention *Retention         // nil until the source was asked
-	ends      ends               // of the goroutine that watches the retention
-	cancel    context.CancelFunc // nil when nothing runs
-	done      chan struct{}
+	commits   uint64     // of the stream since the start
+	retention *Retention // nil until the source was asked
+	ends      ends       // of the goroutine that watches the retention
+	// watch is that goroutine, which also runs while the database does not: then it matters most.
+	watch    sync.WaitGroup
+	endWatch context.CancelFunc
+	cancel   context.CancelFunc // nil when nothing runs
+	done     chan struct{}
 }
 
 func (d *database) spec() Spec {
@@ -139,7 +142,6 @@ func (d *database) stop() {
 func (d *database) run(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	var watch sync.WaitGroup
-	watch.Go(func() { d.watchRetention(ctx) })
 	watch.Go(func() { d.watchRole(ctx) })
 	defer watch.Wait()
 	err := d.pulled(ctx, d.work)

@@ -96,11 +96,15 @@ func (m *Manager) Close() {
 	m.end()
 	for _, d := range m.all() {
 		d.stop()
+		d.watch.Wait()
 	}
 }
 
 func (m *Manager) add(id storage.DatabaseID, cfg *config) *database {
 	d := &database{m: m, id: id, cfg: cfg, gate: newGate(), jobs: newJobs(), log: m.log.With("database", cfg.Spec.Name)}
+	ctx, cancel := context.WithCancel(m.ctx)
+	d.endWatch = cancel
+	d.watch.Go(func() { d.watchRetention(ctx) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dbs[cfg.Spec.Name] = d
@@ -302,6 +306,8 @@ func (m *Manager) Drop(ctx context.Context, name string, ifExists bool) error {
 		return err
 	}
 	d.stop()
+	d.endWatch()
+	d.watch.Wait()
 	if err := m.store.DropDatabase(ctx, d.id); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,18 @@ func TestRetentionWatch(t *testing.T) {
 	kept("the newest file", func(r *Retention) bool { return *r.OlderFiles >= 3 && r.BytesAhead == 0 })
 	f.exec("SET GLOBAL binlog_expire_logs_seconds = 0")
 	kept("no end", func(r *Retention) bool { return r.Forever && r.HoursLeft == nil && r.Hours == nil })
+	// It is looked at while nobody reads, too.
+	require.NoError(t, f.manager.Stop(t.Context(), "shop"))
+	f.exec("SET GLOBAL binlog_expire_logs_seconds = 4", "INSERT INTO a VALUES (1)")
+	kept("little time", func(r *Retention) bool {
+		return r.Warning != nil && strings.Contains(*r.Warning, "is there for") && r.BytesAhead > 0
+	})
+	require.Contains(t, logged(f, "retention"), "what is needed next is there for")
+	f.exec("SET GLOBAL binlog_expire_logs_seconds = 7200")
+	kept("enough", func(r *Retention) bool { return r.Warning == nil })
+	require.NoError(t, f.manager.Start(t.Context(), "shop"))
+	f.caughtUp()
+	require.Equal(t, "1", f.rows("a"))
 }
 
 func logged(f *fixture, kind string) string {

@@ -44,11 +44,12 @@ type database struct {
 	// progress is that of the first copy, until the database is readable.
 	progress *progress
 	// pointTime is when the source committed what is readable here; now, while everything is.
-	pointTime time.Time
-	caughtUp  bool
-	commits   uint64     // of the stream since the start
-	retention *Retention // nil until the source was asked
-	ends      ends       // of the goroutine that watches the retention
+	pointTime    time.Time
+	caughtUp     bool
+	transactions uint64     // applied since the start
+	commits      uint64     // of the stream since the start
+	retention    *Retention // nil until the source was asked
+	ends         ends       // of the goroutine that watches the retention
 	// watch is that goroutine, which also runs while the database does not: then it matters most.
 	watch    sync.WaitGroup
 	endWatch context.CancelFunc
@@ -285,12 +286,13 @@ func (d *database) note(ctx context.Context, kind, message string) {
 }
 
 // applied notes that transactions are readable, or that there are none. idle tells that nothing more waits here.
-func (d *database) applied(at time.Time, moved, idle bool) {
+func (d *database) applied(at time.Time, transactions int, moved, idle bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.message, d.lost = "", false
 	if moved {
 		d.commits++
+		d.transactions += uint64(transactions)
 	}
 	idle = idle && d.away == ""
 	d.caughtUp = idle
@@ -315,7 +317,7 @@ func (d *database) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	spec := &d.cfg.Spec
-	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Snapshot: d.cfg.Copy.status(), Retention: d.retention, Tables: []TableStatus{}}
+	st := Status{Name: spec.Name, Source: spec.Source(), State: d.state, User: spec.User, Settings: spec.Settings, TimeZone: d.cfg.TimeZone, Snapshot: d.cfg.Copy.status(), Retention: d.retention, Transactions: d.transactions, PointTime: d.pointTime, Tables: []TableStatus{}}
 	if fault := d.fault(); fault != "" {
 		st.Error = new(fault)
 	}

@@ -22,6 +22,9 @@ const (
 	StateError      State = "error"      // cannot go on by itself
 )
 
+// States are all states.
+var States = []State{StateSnapshot, StateConverging, StateStreaming, StateStopped, StateEnded, StateError}
+
 // Status is what there is to know of a database at one moment. Its JSON form is that of sync status --json.
 type Status struct {
 	Name   string `json:"name"`
@@ -45,6 +48,10 @@ type Status struct {
 	Relay *RelayStatus `json:"relay"`
 	// Retention is how far the source is from removing binlog that is still needed; nil until it was looked at.
 	Retention *Retention `json:"retention"`
+	// Transactions counts those applied since the process started. PointTime is when the source committed what queries see, or
+	// when that was last all there is; zero when it is not known.
+	Transactions uint64    `json:"-"`
+	PointTime    time.Time `json:"-"`
 	// TimeZone is the source's: a name or an offset such as +05:30; empty until it is known. It is the default of sessions.
 	TimeZone string `json:"-"`
 	// User and Settings are those of the Spec, for [Status.CreateStatement].

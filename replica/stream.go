@@ -260,11 +260,11 @@ func (b *batcher) next(ctx context.Context) error {
 		return err
 	}
 	defer b.d.gate.leave()
-	start, before, at := time.Now(), b.r.State().Point, pointTime(txs[len(txs)-1])
+	start, before, at, count := time.Now(), b.r.State().Point, pointTime(txs[len(txs)-1]), transactions(txs)
 	return b.r.Start(ctx, txs, func(s replay.State) {
 		b.took.Store(int64(time.Since(start)))
 		idle := b.q.empty() && b.begun.Load() == number && b.d.puller.relay.Consumed(s.Point)
-		b.d.applied(at, !before.Equal(s.Point), idle)
+		b.d.applied(at, count, !before.Equal(s.Point), idle)
 		b.d.prune(s.Point)
 	})
 }
@@ -330,6 +330,16 @@ func (l *limits) take(tx *binlog.Transaction) {
 }
 
 func (l *limits) reached() bool { return l.usedRows >= l.rows || l.usedBytes >= l.bytes }
+
+// transactions counts those of a batch, signs of life left out.
+func transactions(txs []*binlog.Transaction) (n int) {
+	for _, tx := range txs {
+		if tx.Kind != binlog.Progress {
+			n++
+		}
+	}
+	return n
+}
 
 // pointTime is when the source committed the last transaction of a batch.
 func pointTime(tx *binlog.Transaction) time.Time {

@@ -15,22 +15,51 @@ import (
 	"github.com/tidemarkdb/tidemark/storage"
 )
 
-// The metrics, each with the database it is about.
+// The metrics. docs/metrics.md lists them. No label takes values of the data, and tables have series of their own only while
+// they are in quarantine, so that a database of ten thousand tables does not make as many.
 var (
-	metricState   = prometheus.NewDesc("tidemark_database_state", "1 for the state the database is in.", []string{"database", "state"}, nil)
-	metricLag     = prometheus.NewDesc("tidemark_lag_seconds", "How far queries are behind the source; absent when not known.", []string{"database"}, nil)
-	metricApplied = prometheus.NewDesc("tidemark_rows_applied_total", "Row changes applied.", []string{"database"}, nil)
-	metricFailing = prometheus.NewDesc("tidemark_database_failing", "1 when the database has an error.", []string{"database"}, nil)
-	metricKept    = prometheus.NewDesc("tidemark_source_binlog_seconds_left", "For how long the source still has the binlog that is needed next; absent when not known, and when it removes nothing.", []string{"database"}, nil)
-	metricTight   = prometheus.NewDesc("tidemark_source_binlog_warning", "1 when the source is about to remove binlog that is still needed, or has.", []string{"database"}, nil)
-	metricRows    = prometheus.NewDesc("tidemark_table_rows", "Rows of a table.", []string{"database", "table"}, nil)
-	metricQuar    = prometheus.NewDesc("tidemark_table_quarantined", "1 when the table is in quarantine.", []string{"database", "table"}, nil)
-	metricClients = prometheus.NewDesc("tidemark_clients", "Clients connected.", nil, nil)
-	metricQueries = prometheus.NewDesc("tidemark_statements_total", "Statements run.", nil, nil)
+	metricState     = ofDatabase("database_state", "1 for the state that the database is in, 0 for the others.", "state")
+	metricFailing   = ofDatabase("database_failing", "1 while the database has an error, which passes by itself or does not.")
+	metricLag       = ofDatabase("lag_seconds", "How far queries are behind the source; absent when not known.")
+	metricPoint     = ofDatabase("position_timestamp_seconds", "When the source committed what queries see, or when that was last all there is.")
+	metricApplied   = ofDatabase("rows_applied_total", "Row changes applied, since the first copy.")
+	metricTx        = ofDatabase("transactions_applied_total", "Transactions of the source applied, since the server started.")
+	metricRelay     = ofDatabase("relay_bytes", "The source's log that is spooled here.")
+	metricRelayFull = ofDatabase("relay_full", "1 while nothing is read from the source, since relay_max_bytes are spooled.")
+	metricKept      = ofDatabase("source_binlog_seconds_left", "For how long the source still has the binlog that is needed next; absent when not known, and when it removes nothing.")
+	metricTight     = ofDatabase("source_binlog_warning", "1 when the source is about to remove binlog that is still needed, or has.")
+	metricTables    = ofDatabase("tables", "Tables by state.", "state")
+	metricRows      = ofDatabase("rows", "Rows of all tables.")
+	metricQuar      = ofDatabase("table_quarantined", "1 for a table in quarantine; the first hundred of a database.", "table")
+	metricResync    = ofDatabase("resyncs", "New copies of tables that are made beside the stream, or wait for it.")
+	metricCopied    = ofDatabase("copy_rows", "Rows of the first copy that are here; absent when none is under way.")
+	metricToCopy    = ofDatabase("copy_estimated_rows", "Rows that the first copy will have, as the source estimates.")
+	metricCopyBytes = ofDatabase("copy_bytes", "Bytes of the first copy that came over the network.")
+	metricCopyDone  = ofDatabase("copy_tables_done", "Tables of the first copy that are complete.")
+
+	metricClients  = ofServer("clients", "Clients connected.")
+	metricQueries  = ofServer("statements_total", "Statements run.")
+	metricParts    = ofServer("store_part_bytes", "Files of rows, those that will go not counted.")
+	metricMeta     = ofServer("store_meta_bytes", "Files of the catalog and the key index.")
+	metricFresh    = ofServer("store_fresh_bytes", "Memory of the rows that are not in files of their own yet.")
+	metricDamaged  = ofServer("store_damaged_tables", "Tables whose files can't be read.")
+	metricStoreBad = ofServer("store_failed", "1 when the store takes no more commits until the server is started again.")
 )
+
+func ofDatabase(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("tidemark_"+name, help, append([]string{"database"}, labels...), nil)
+}
+
+func ofServer(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("tidemark_"+name, help, nil, nil)
+}
+
+// maxQuarantined bounds the series of tables in quarantine.
+const maxQuarantined = 100
 
 // collector turns the status into metrics when they are asked for.
 type collector struct {
+	store   *storage.Store
 	manager server.Manager
 	server  *server.Server
 }
@@ -38,31 +67,84 @@ type collector struct {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	out := sink{ch}
 	clients, statements := c.server.Load()
-	ch <- prometheus.MustNewConstMetric(metricClients, prometheus.GaugeValue, float64(clients))
-	ch <- prometheus.MustNewConstMetric(metricQueries, prometheus.CounterValue, float64(statements))
+	usage := c.store.Usage()
+	out.gauge(metricClients, float64(clients))
+	out.counter(metricQueries, float64(statements))
+	out.gauge(metricParts, float64(usage.PartBytes))
+	out.gauge(metricMeta, float64(usage.MetaBytes))
+	out.gauge(metricFresh, float64(usage.SegmentBytes))
+	out.gauge(metricDamaged, float64(usage.Damaged))
+	out.gauge(metricStoreBad, truth(c.store.Failed() != nil))
 	for _, st := range c.manager.Status() {
-		collectDatabase(ch, &st)
+		out.database(&st)
 	}
 }
 
-func collectDatabase(ch chan<- prometheus.Metric, st *replica.Status) {
-	ch <- prometheus.MustNewConstMetric(metricState, prometheus.GaugeValue, 1, st.Name, string(st.State))
-	ch <- prometheus.MustNewConstMetric(metricApplied, prometheus.CounterValue, float64(st.RowsApplied), st.Name)
-	ch <- prometheus.MustNewConstMetric(metricFailing, prometheus.GaugeValue, truth(st.Error != nil), st.Name)
+// sink takes metrics.
+type sink struct{ ch chan<- prometheus.Metric }
+
+func (s sink) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	s.ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func (s sink) counter(d *prometheus.Desc, value float64, labels ...string) {
+	s.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+}
+
+func (s sink) database(st *replica.Status) {
+	for _, state := range replica.States {
+		s.gauge(metricState, truth(st.State == state), st.Name, string(state))
+	}
+	s.gauge(metricFailing, truth(st.Error != nil), st.Name)
+	s.counter(metricApplied, float64(st.RowsApplied), st.Name)
+	s.counter(metricTx, float64(st.Transactions), st.Name)
 	if st.LagSeconds != nil {
-		ch <- prometheus.MustNewConstMetric(metricLag, prometheus.GaugeValue, *st.LagSeconds, st.Name)
+		s.gauge(metricLag, *st.LagSeconds, st.Name)
+	}
+	if !st.PointTime.IsZero() {
+		s.gauge(metricPoint, float64(st.PointTime.UnixMilli())/1000, st.Name)
+	}
+	if r := st.Relay; r != nil {
+		s.gauge(metricRelay, float64(r.Bytes), st.Name)
+		s.gauge(metricRelayFull, truth(r.Full), st.Name)
 	}
 	if r := st.Retention; r != nil {
-		ch <- prometheus.MustNewConstMetric(metricTight, prometheus.GaugeValue, truth(r.Warning != nil), st.Name)
+		s.gauge(metricTight, truth(r.Warning != nil), st.Name)
 		if r.HoursLeft != nil {
-			ch <- prometheus.MustNewConstMetric(metricKept, prometheus.GaugeValue, *r.HoursLeft*3600, st.Name)
+			s.gauge(metricKept, *r.HoursLeft*time.Hour.Seconds(), st.Name)
 		}
 	}
-	for _, t := range st.Tables {
-		ch <- prometheus.MustNewConstMetric(metricRows, prometheus.GaugeValue, float64(t.Rows), st.Name, t.Name)
-		ch <- prometheus.MustNewConstMetric(metricQuar, prometheus.GaugeValue, truth(t.Error != nil), st.Name, t.Name)
+	if c := st.Copy; c != nil {
+		s.gauge(metricCopied, float64(c.Rows), st.Name)
+		s.gauge(metricToCopy, float64(c.TotalRows), st.Name)
+		s.gauge(metricCopyBytes, float64(c.Bytes), st.Name)
+		s.gauge(metricCopyDone, float64(c.Tables), st.Name)
 	}
+	s.tables(st)
+}
+
+func (s sink) tables(st *replica.Status) {
+	byState := map[string]int{"copying": 0, "live": 0, "quarantined": 0}
+	var rows int64
+	resyncs, quarantined := 0, 0
+	for _, t := range st.Tables {
+		byState[t.State]++
+		rows += t.Rows
+		if t.Resync != nil {
+			resyncs++
+		}
+		if t.State == "quarantined" && quarantined < maxQuarantined {
+			quarantined++
+			s.gauge(metricQuar, 1, st.Name, t.Name)
+		}
+	}
+	for state, n := range byState {
+		s.gauge(metricTables, float64(n), st.Name, state)
+	}
+	s.gauge(metricRows, float64(rows), st.Name)
+	s.gauge(metricResync, float64(resyncs), st.Name)
 }
 
 func truth(b bool) float64 {
@@ -82,7 +164,7 @@ func startMetrics(address string, store *storage.Store, manager server.Manager, 
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{manager, srv}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(&collector{store, manager, srv}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -13,7 +13,7 @@
 //   - The stream never reconnects. It ends with an [Error] whose Class says whether trying again can help; the owner
 //     opens a new one at the last point that it made durable.
 //
-// The connection and the login are go-mysql's (package client). Its BinlogSyncer is not used: it queues events by
+// The connection and the login are those of package wire. go-mysql's BinlogSyncer is not used: it queues events by
 // number and not by bytes, reconnects by itself, clones the GTID set for each transaction, decompresses a payload in
 // one piece with all its events, asks for a fresh random replica UUID on each connect (which defeats the source's
 // detection of two readers with one server id), and opens a second connection to kill the first on Close.

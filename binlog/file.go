@@ -35,7 +35,8 @@ type Log struct {
 
 var fileMagic = [4]byte{0xfe, 'b', 'i', 'n'}
 
-// NewLog begins with the file's first byte.
+// NewLog begins with the file's first byte. If in has a method Left() int64, the number of bytes that it is sure to have yet,
+// a large event costs its size in memory and no more.
 func NewLog(in io.Reader, cfg LogConfig) (*Log, error) {
 	c := Config{Follow: cfg.Follow, SpillBytes: cfg.SpillBytes}.withDefaults()
 	events, err := newFileEvents(in, cfg.Name)
@@ -87,13 +88,18 @@ func (l *Log) Close() { l.reader.close() }
 // fileEvents takes events out of a file.
 type fileEvents struct {
 	r     *bufio.Reader
+	left  lefter // nil: not known
 	arena arena
 	off   int64 // behind the last event
 }
 
+// lefter is a reader that knows how many bytes it has yet to give, at least.
+type lefter interface{ Left() int64 }
+
 // newFileEvents begins with the file's first byte.
 func newFileEvents(in io.Reader, name string) (*fileEvents, error) {
 	f := &fileEvents{r: bufio.NewReaderSize(in, 256<<10), off: int64(len(fileMagic))}
+	f.left, _ = in.(lefter)
 	var magic [4]byte
 	if _, err := io.ReadFull(f.r, magic[:]); err != nil || magic != fileMagic {
 		return nil, fault(Corrupt, "%s is not a binlog file, or it is encrypted", name)
@@ -113,7 +119,7 @@ func (f *fileEvents) next() ([]byte, error) {
 	if size < headerSize || size > maxEvent {
 		return nil, fault(Corrupt, "event says it has %d bytes", size)
 	}
-	if size > 16<<20 {
+	if size > 16<<20 && !f.has(int64(size)) {
 		return f.large(int64(size))
 	}
 	b := f.arena.alloc(int(size))
@@ -122,6 +128,11 @@ func (f *fileEvents) next() ([]byte, error) {
 	}
 	f.off += int64(size)
 	return b, nil
+}
+
+// has tells whether so many bytes are there for sure, where the reader can tell.
+func (f *fileEvents) has(size int64) bool {
+	return f.left != nil && size <= f.left.Left()+int64(f.r.Buffered())
 }
 
 // large reads an event whose size is not to be trusted with an allocation before its bytes are there.

@@ -372,6 +372,9 @@ func (t *tail) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Left is how many bytes there are yet.
+func (t *tail) Left() int64 { return t.limit - t.off }
+
 func (t *tail) again() (binlog.Bytes, error) {
 	t.file.users.Add(1)
 	return t.file, nil

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -71,22 +70,37 @@ func TestReadFromAnywhere(t *testing.T) {
 			mark = rd.Mark()
 		}
 		if start.ByPosition {
-			p.Position.Offset--
-			bad, err := r.Read(p, ReadConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			if _, err := bad.Next(ctx); binlog.ClassOf(err) != binlog.Cancelled && binlog.ClassOf(err) != binlog.Corrupt {
-				t.Errorf("a position within the last transaction: %v", err)
-			}
+			within(t, r, start.Point)
 		}
 		var unspooled *NotSpooledError
 		if _, err := r.Read(gtid.Point{Position: gtid.Position{File: "binlog.000000", Offset: 4}}, ReadConfig{}); !errors.As(err, &unspooled) {
 			t.Errorf("in front of the relay: %v", err)
 		}
 	})
+}
+
+// within begins in the middle of a transaction, which is refused.
+func within(t *testing.T, r *Relay, from gtid.Point) {
+	t.Helper()
+	rd, err := r.Read(from, ReadConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rd.Close()
+	first, second := nextOf(t, rd), nextOf(t, rd)
+	if first.End != second.Start {
+		t.Fatalf("%s is not followed by %s", first, second)
+	}
+	from.Position = first.End
+	from.Position.Offset--
+	bad, err := r.Read(from, ReadConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bad.Close()
+	if tx, err := bad.Next(timeout(t)); binlog.ClassOf(err) != binlog.Corrupt {
+		t.Errorf("within a transaction: %v, %v", tx, err)
+	}
 }
 
 // By position a file is the source's, byte for byte, where the source has checksums.

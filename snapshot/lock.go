@@ -30,7 +30,7 @@ func (c *cutter) take(ctx context.Context) error {
 	switch wire.Code(err) {
 	case wire.CodeLockTimeout:
 		return c.globalTimeout(ctx, seconds, err)
-	case wire.CodeAccessDenied, wire.CodeNoPrivilege: // CLOUD-01
+	case wire.CodeAccessDenied, wire.CodeNoPrivilege, mysql.ER_OPTION_PREVENTS_STATEMENT: // CLOUD-01
 		return &LockError{Obstacle: Denied, Reason: "the source does not allow FLUSH TABLES WITH READ LOCK to this account, which has nothing to do with its password; " +
 			"it needs RELOAD or FLUSH_TABLES, and some managed servers allow it to nobody", Err: err}
 	}
@@ -81,7 +81,7 @@ func (c *cutter) lockTables(ctx context.Context) error {
 		return busy("the tables were not to be locked within %s: a transaction that has written to one of them, one that was prepared by XA PREPARE, or LOCK TABLES of another session is in the way", wait)
 	case wire.CodeNoSuchTable:
 		return busy("a table was dropped or renamed while the cut was made")
-	case wire.CodeAccessDenied, wire.CodeNoPrivilege, mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_TABLEACCESS_DENIED_ERROR:
+	case wire.CodeAccessDenied, wire.CodeNoPrivilege, mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_TABLEACCESS_DENIED_ERROR, mysql.ER_OPTION_PREVENTS_STATEMENT:
 		return &LockError{Obstacle: Denied, Reason: "the source does not allow LOCK TABLES to this account; GRANT SELECT, LOCK TABLES ON " + wire.Identifier(c.cfg.Plan.Database) + ".* would", Err: err}
 	}
 	return err

@@ -31,6 +31,10 @@ with the statement or the command that puts it right on this product. docs/sourc
 What is looked at includes a dump connection that reads one event of the binlog and, on managed servers that are
 known to refuse it, an attempt to take the global read lock, for an instant and only while no long statement runs.
 
+Behind ? in the address stand settings as for "sync start". Files and programs that they name are taken from here; a
+server takes them from its --credentials-dir. Of several hosts the first is the source, the others are looked at as
+servers to go on with.
+
 The exit code is 0 when the database can be copied, warnings or not, and 1 when it can't.`,
 		Example: `  tidemark check --from mysql://repl:secret@db.example:3306/shop
   tidemark check --from mysql://repl@db.example/shop --setting exclude_tables='tmp_.*' --setting snapshot_lock=none

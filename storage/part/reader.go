@@ -174,7 +174,16 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 }
 
 // Next gives the next rows, io.EOF at the end.
-func (b *Batches) Next() (_ *column.Batch, err error) {
+func (b *Batches) Next() (*column.Batch, error) {
+	batch, err := b.next()
+	if err != nil {
+		return nil, err
+	}
+	return b.finish(batch)
+}
+
+// next gives the next rows as they stand in the file.
+func (b *Batches) next() (_ *column.Batch, err error) {
 	if b.records == nil {
 		return nil, io.EOF
 	}
@@ -186,7 +195,12 @@ func (b *Batches) Next() (_ *column.Batch, err error) {
 	if err != nil {
 		return nil, b.reader.damaged(err)
 	}
-	batch, err := b.convert(rec)
+	return b.convert(rec)
+}
+
+// finish maps rows to the table, and computes their keys.
+func (b *Batches) finish(batch *column.Batch) (*column.Batch, error) {
+	batch, err := batch.Project(b.table)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +214,7 @@ func (b *Batches) Close() {
 	}
 }
 
-// convert maps a record of the file to the table.
+// convert gives a record of the file as rows of those of the table's columns that the file has.
 func (b *Batches) convert(rec arrow.RecordBatch) (*column.Batch, error) {
 	present := b.table.Clone()
 	present.Columns, present.Key = nil, nil
@@ -235,7 +249,7 @@ func (b *Batches) convert(rec arrow.RecordBatch) (*column.Batch, error) {
 	}
 	// A version that no table has makes Project do its work even where the part has all columns.
 	present.Version = ^b.table.Version
-	return out.Project(b.table)
+	return out, nil
 }
 
 func (b *Batches) numbersOf(rec arrow.RecordBatch) (*array.Int64, error) {
@@ -343,7 +357,7 @@ func (r *Reader) readGroup(ctx context.Context, t *schema.Table, group int, firs
 	}
 	defer b.Close()
 	for len(rows) > 0 {
-		batch, err := b.Next()
+		batch, err := b.next()
 		if err != nil {
 			return err
 		}
@@ -353,7 +367,11 @@ func (r *Reader) readGroup(ctx context.Context, t *schema.Table, group int, firs
 			for i, row := range rows[:end] {
 				take[i] = int(int64(row) - first)
 			}
-			if err := fn(batch.Take(take)); err != nil {
+			some, err := b.finish(batch.Take(take))
+			if err == nil {
+				err = fn(some)
+			}
+			if err != nil {
 				return err
 			}
 		}

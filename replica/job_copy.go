@@ -20,8 +20,8 @@ import (
 // copyRows reads the table into the shadow, or what an earlier run has not read yet.
 func (j *job) copyRows(ctx context.Context) error {
 	d := j.d
-	name := d.spec().SourceDatabase
-	source, plan, err := compat.Check(ctx, d.wire(), compat.Wishes{Database: name, Lock: d.spec().Settings.SnapshotLock, Filter: func(t string) bool { return t == j.table }})
+	at := d.wire() // one server for the whole copy
+	source, plan, err := compat.Check(ctx, at, compat.Wishes{Database: d.spec().SourceDatabase, Lock: compat.LockNone, Filter: func(t string) bool { return t == j.table }})
 	if err != nil {
 		return err
 	}
@@ -32,9 +32,9 @@ func (j *job) copyRows(ctx context.Context) error {
 		return j.absent(ctx, source, plan)
 	}
 	plan.GTIDs = plan.GTIDs && !d.byPosition()
-	sink := &shadowSink{ctx: ctx, j: j, defaults: defaults{plan.Catalog.Charset, plan.Catalog.Collation}}
+	sink := &shadowSink{ctx: ctx, j: j, defaults: defaults{plan.Catalog.Charset, plan.Catalog.Collation}, xaUnknown: !plan.AskXA}
 	defer sink.close()
-	cfg := snapshot.Config{Source: d.wire(), Plan: plan, Tables: []string{j.table}, Readers: d.m.opt.Readers, Logger: d.log.With("table", j.table), Progress: j.progress}
+	cfg := snapshot.Config{Source: at, Plan: plan, Tables: []string{j.table}, Readers: d.m.opt.Readers, Logger: d.log.With("table", j.table), Progress: j.progress}
 	if cfg.Resume, err = sink.resume(source); err != nil {
 		return err
 	}
@@ -62,6 +62,8 @@ type shadowSink struct {
 	ctx      context.Context //nolint:containedctx // snapshot calls back without one
 	j        *job
 	defaults defaults
+	// xaUnknown tells that the account may not ask whether XA transactions were prepared at P0.
+	xaUnknown bool
 
 	mu   sync.Mutex
 	load *storage.Load
@@ -116,7 +118,7 @@ func (s *shadowSink) Begin(cut snapshot.Cut) error {
 	}
 	j := s.j
 	record := jobRecord{Version: jobVersion, Old: j.old, Server: cut.Server.String(), P0: cut.Point.AppendBinary(nil), Seen: cut.Listed,
-		Charset: s.defaults.charset, Collation: s.defaults.collation}
+		Charset: s.defaults.charset, Collation: s.defaults.collation, XAUnknown: s.xaUnknown}
 	encoded, err := record.encode()
 	if err != nil {
 		return err
@@ -228,7 +230,7 @@ func (j *job) absent(ctx context.Context, source *compat.Source, plan *compat.Pl
 	if !j.current() {
 		return errGone
 	}
-	return j.d.forget(ctx, j.table, j.old, "the table is not on the source any more")
+	return errors.Join(errGone, j.d.forget(ctx, j.table, j.old, "the table is not on the source any more"))
 }
 
 // hasPassed tells whether the database has everything that a source had when it was probed.

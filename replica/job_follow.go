@@ -69,7 +69,7 @@ func (j *job) openFollower(ctx context.Context) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := replay.Config{Database: j.d.spec().SourceDatabase, Filter: func(t string) bool { return t == j.table }, Server: serverOf(source), XAUnknown: j.d.xaUnknown(),
+	cfg := replay.Config{Database: j.d.spec().SourceDatabase, Filter: func(t string) bool { return t == j.table }, Server: serverOf(source), XAUnknown: j.record.XAUnknown,
 		ByPosition: j.d.byPosition(), Budget: jobBudget}
 	if err := j.skipOld(ctx, cfg, &state); err != nil {
 		return nil, err
@@ -149,6 +149,9 @@ func (f *follower) meet(ctx context.Context) error {
 		}
 		if !f.j.current() {
 			return errGone
+		}
+		if server, ok := f.j.d.puller.following(); ok && f.j.record.Window != nil && server.String() != f.j.record.Server {
+			return errOtherServer
 		}
 		if err := f.advance(ctx, at.Point); err != nil {
 			return err
@@ -249,10 +252,12 @@ func (f *follower) take(ctx context.Context, deadline time.Time) (*binlog.Transa
 	return f.feed.next(ctx, deadline)
 }
 
+var errOtherServer = &worthlessError{"the source is another server now, and the copy of the table may hold what it never had"}
+
 // sameServer refuses the transactions of another server while the rows may hold what it never had.
 func (f *follower) sameServer(tx *binlog.Transaction) error {
-	if f.j.record.Window == nil || tx.Kind == binlog.Progress || tx.Source.String() == f.j.record.Server {
+	if f.j.record.Window == nil || tx.Source == (gtid.UUID{}) || tx.Source.String() == f.j.record.Server {
 		return nil
 	}
-	return &worthlessError{"the source is another server now, and the copy of the table may hold what it never had"}
+	return errOtherServer
 }

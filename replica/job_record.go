@@ -154,6 +154,8 @@ type jobRecord struct {
 	Seen gtid.Position
 	// Charset and Collation are the database's defaults at P0.
 	Charset, Collation string
+	// XAUnknown tells that the account could not ask whether XA transactions were prepared at P0.
+	XAUnknown bool `json:",omitempty"`
 	// State is how far changes are applied (docs/format/point.md); nil while rows are copied.
 	State []byte `json:",omitempty"`
 	// Window is open while the rows stand at no one point.

@@ -24,7 +24,7 @@ type Config struct {
 	BatchBytes int
 	// ChunkRows and ChunkBytes bound a chunk: what one statement reads, for how long it holds a metadata lock, and what is
 	// read again when the copy breaks off in it. Defaults 500000 rows, 64 MiB. Chunks of smaller tables are smaller: those
-	// that are in flight are together not more than a fortieth of the table, but for at least 20000 rows.
+	// that are in flight are together not more than a fortieth of the table, but for at least 40000 rows each.
 	ChunkRows  int64
 	ChunkBytes int64
 	// LockWait bounds the wait for a lock, in whole seconds; default 3 s. While it waits, others queue behind it.

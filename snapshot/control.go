@@ -47,6 +47,9 @@ func (c *control) close() {
 	}
 }
 
+// shortWaits bounds the wait for a metadata lock when definitions are read.
+const shortWaits = "SET SESSION lock_wait_timeout = 3"
+
 // once asks on the session that there is, or on a new one.
 func (c *control) once(ctx context.Context, ask func(*wire.Conn) error) error {
 	c.mu.Lock()
@@ -57,6 +60,9 @@ func (c *control) once(ctx context.Context, ask func(*wire.Conn) error) error {
 			return err
 		}
 		c.conn = conn
+		if err := conn.Exec(ctx, shortWaits); err != nil {
+			return err
+		}
 	}
 	err := ask(c.conn)
 	if err != nil && wire.ServerError(err) == nil {
@@ -202,17 +208,26 @@ type definitions struct {
 func readDefinitions(ctx context.Context, c *wire.Conn, cfg *Config, known *compat.Catalog) (*definitions, error) {
 	catalog, err := compat.ReadCatalog(ctx, c, cfg.Plan.Database, cfg.Plan.Filter, known)
 	if err != nil {
-		return nil, err
+		return nil, beingChanged(err)
 	}
 	ids, err := tableIDs(ctx, c, cfg.Plan, catalog.Tables)
 	return &definitions{catalog, ids}, err
+}
+
+// beingChanged names what keeps definitions from being read: a statement that changes one waits for the end of others.
+func beingChanged(err error) error {
+	if wire.Code(err) != wire.CodeLockTimeout {
+		return err
+	}
+	return &LockError{Obstacle: Busy, Reason: "a definition on the source is being changed", Err: err}
 }
 
 func tableIDs(ctx context.Context, c *wire.Conn, plan *compat.Plan, tables []*schema.Table) (map[string]string, error) {
 	if !plan.Process {
 		return nil, nil
 	}
-	return compat.TableIDs(ctx, c, tables)
+	ids, err := compat.TableIDs(ctx, c, tables)
+	return ids, beingChanged(err)
 }
 
 // identity tells a table from one that took its name, and from itself before a change of its definition; "" is no table.

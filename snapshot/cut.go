@@ -73,11 +73,8 @@ func cutWithout(ctx context.Context, cfg *Config, c *wire.Conn) (*origin, error)
 	if err != nil {
 		return nil, err
 	}
-	defs, err := readDefinitions(ctx, c, cfg, cfg.Plan.Catalog)
-	if err != nil {
-		return nil, err
-	}
-	return &origin{cut: Cut{Point: p, Listed: listed.Position}, defs: defs}, nil
+	o := &origin{cut: Cut{Point: p, Listed: listed.Position}}
+	return o, insist(ctx, cfg, func() (err error) { o.defs, err = readDefinitions(ctx, c, cfg, cfg.Plan.Catalog); return err })
 }
 
 // goOn takes a copy over. Its P0 stays: views that are opened now show more than those of then.
@@ -90,7 +87,8 @@ func goOn(ctx context.Context, cfg *Config, c *wire.Conn) (*origin, error) {
 	if server != was.Server {
 		return nil, &otherServerError{addr: c.Addr(), was: was.Server, came: server}
 	}
-	defs, err := readDefinitions(ctx, c, cfg, cfg.Plan.Catalog)
+	var defs *definitions
+	err = insist(ctx, cfg, func() (err error) { defs, err = readDefinitions(ctx, c, cfg, cfg.Plan.Catalog); return err })
 	var gone *compat.NoDatabaseError
 	if errors.As(err, &gone) {
 		defs, err = &definitions{Catalog: &compat.Catalog{Database: cfg.Plan.Database}}, nil
@@ -138,7 +136,7 @@ type cutter struct {
 func (c *cutter) try(ctx context.Context) (*origin, error) {
 	var err error
 	if c.known, err = compat.ReadCatalog(ctx, c.lock, c.cfg.Plan.Database, c.cfg.Plan.Filter, c.known); err != nil {
-		return nil, err
+		return nil, beingChanged(err)
 	}
 	if err := noPreparedXA(ctx, c.lock, c.cfg.Plan); err != nil {
 		return nil, err
@@ -163,7 +161,7 @@ func (c *cutter) locked(ctx context.Context) (*origin, error) {
 	}
 	held := time.Now()
 	o, err := c.underLock(ctx)
-	if unlockErr := c.lock.Exec(ctx, "UNLOCK TABLES", "SET SESSION lock_wait_timeout = 30"); err == nil {
+	if unlockErr := c.lock.Exec(ctx, "UNLOCK TABLES", shortWaits); err == nil {
 		err = unlockErr
 	}
 	if err != nil {

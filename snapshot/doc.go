@@ -49,6 +49,7 @@
 //
 // A table without a key has rows that can't be told apart, so that a window does not do. Without a lock it is read in one
 // view between two bounds, From and To, and is right if none of its row events lies between them (TableResult.Bracket).
+// Where LOCK TABLES is granted, this one table is locked while the view is opened, and nothing can be between them.
 //
 // # What can go wrong
 //

@@ -53,8 +53,12 @@ const (
 )
 
 // passing tells errors of the way to the source: the connection was lost, or is not to be had, or the statement was cut
-// off.
+// off, or others are in the way.
 func passing(err error) bool {
+	var obstacle *LockError
+	if errors.As(err, &obstacle) {
+		return obstacle.Obstacle == Busy
+	}
 	if wire.ServerError(err) != nil {
 		return full(err) || slices.Contains(passingCodes, wire.Code(err))
 	}

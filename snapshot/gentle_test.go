@@ -1,7 +1,10 @@
 package snapshot
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -158,7 +161,7 @@ func TestBrackets(t *testing.T) {
 	defer stop()
 	each(t, func(t *testing.T, lock compat.LockPlan) {
 		cfg := config(t, s, db)
-		cfg.Plan.Lock, cfg.ChunkRows = lock, 200
+		cfg.Plan.Lock, cfg.ChunkRows, cfg.Plan.MayLockTables = lock, 200, false
 		m := newKeeper()
 		r := mustRun(t, cfg, m)
 		for _, table := range r.Tables {
@@ -193,4 +196,29 @@ func TestBrackets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBusyKeyless: a table without a key to which others write all the time has an exact copy when it may be locked for
+// the moment at which its view is opened.
+func TestBusyKeyless(t *testing.T) {
+	for name, args := range map[string][]string{"gtids": nil, "positions": {"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"}} {
+		t.Run(name, func(t *testing.T) {
+			s := mysqltest.Start(t, mysqltest.Options{Own: true, Args: args})
+			s.Exec(t, "", "CREATE DATABASE acc", "CREATE TABLE acc.keyless (a BIGINT)", "INSERT INTO acc.keyless SELECT -i FROM "+numbers(900))
+			stop := writers(t, s, "acc", 4, func(ctx context.Context, c *sql.Conn, r *rand.Rand, _ int) error {
+				_, err := c.ExecContext(ctx, "INSERT INTO keyless VALUES (?)", int64(r.Uint64()>>1)) // values that no other row has
+				return err
+			})
+			defer stop()
+			cfg := config(t, s, "acc")
+			cfg.Plan.Lock = compat.LockNone
+			require.True(t, cfg.Plan.MayLockTables)
+			m := newKeeper()
+			r := mustRun(t, cfg, m)
+			stop()
+			require.True(t, r.Tables[0].Bracket && r.Tables[0].To == r.Tables[0].From.Position, "%+v", r.Tables)
+			require.NotEqual(t, r.Point, r.Tables[0].From)
+			newOracle(t, m, r).check(s, "acc")
+		})
+	}
 }

@@ -115,12 +115,7 @@ func (w *keeperWriter) Close() error {
 	return nil
 }
 
-func (w *keeperWriter) Abort() {
-	w.done()
-	for _, b := range w.pending {
-		w.m.again += b.Rows()
-	}
-}
+func (w *keeperWriter) Abort() { w.done() }
 
 func (w *keeperWriter) done() {
 	w.m.mu.Lock()

@@ -143,3 +143,27 @@ func TestCutOffWhileWaiting(t *testing.T) {
 	c.readers = []*reader{{copier: c}, {copier: c}, {copier: c}}
 	require.ErrorIs(t, c.readAll(ctx), gone)
 }
+
+// TestChunkSizes: what is in flight is a small part of a large table, chunks of small tables are not tiny, and wide rows
+// bound them by their bytes.
+func TestChunkSizes(t *testing.T) {
+	for _, c := range []struct {
+		rows, rowBytes, read int64
+		want                 int64
+	}{
+		{10_000_000, 100, 0, 62_500},
+		{10_000_000_000, 100, 0, 500_000},
+		{10_000_000_000, 1000, 0, 67_108},
+		{1000, 100, 0, 40_000},
+		{1000, 100, 40_000_000, 250_000}, // the estimate was wrong
+		{1000, 30 << 20, 0, 2},
+		{1000, 1 << 30, 0, 1},
+	} {
+		cfg := Config{}.withDefaults()
+		w := &tableWork{table: &schema.Table{Name: "t"}, key: make([]keyColumn, 1), size: size{c.rows, c.rowBytes}, rows: c.read}
+		r := &reader{copier: &copier{cfg: &cfg, queue: newQueue(nil, nil)}}
+		require.Equal(t, c.want, r.limit(w), "%+v", c)
+		cfg.RowsPerSecond = 1000
+		require.Equal(t, min(c.want, 1250), r.limit(w), "%+v", c)
+	}
+}

@@ -222,23 +222,6 @@ func (r *reader) flush() error {
 	return ofSink(r.writer.Add(batch))
 }
 
-// bracketed reads a table without a key in one view of its own, between two points.
-func (r *reader) bracketed(ctx context.Context, s *stretch) error {
-	from, err := lowerBound(ctx, r.conn, r.cfg)
-	if err != nil {
-		return err
-	}
-	got, err := r.read(ctx, s, 0)
-	if err != nil {
-		return err
-	}
-	to, err := status(ctx, r.conn, r.cfg.Plan)
-	if err != nil {
-		return err
-	}
-	return r.finish(s, got, &note{Bracket: newBracket(from, to.Position)})
-}
-
 // chunk reads the rows at the front of a stretch. It tells whether there may be more.
 func (r *reader) chunk(ctx context.Context, s *stretch) (more bool, err error) {
 	t := s.table
@@ -270,7 +253,7 @@ func (r *reader) chunk(ctx context.Context, s *stretch) (more bool, err error) {
 
 // limit is how many rows a chunk of the table may have: 0 for any number.
 func (r *reader) limit(t *tableWork) (limit int64) {
-	const inFlight, least = 40, 20_000
+	const inFlight, least = 40, 40_000
 	const longest = 5 * time.Second // at a bounded rate
 	r.queue.change(func() {
 		if !t.chunked() {

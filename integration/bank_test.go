@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -17,7 +18,7 @@ import (
 
 // bank is a database in which writers move amounts between accounts in several tables, so that the sum over all of them
 // never changes: by updates, by deletes and inserts, by rows that move to other keys across the whole range, and by names
-// that change their case only.
+// that change their case only. One of the tables has no key.
 type bank struct {
 	t      *testing.T
 	source *mysqltest.Server
@@ -28,6 +29,7 @@ type bank struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	made   atomic.Int64
+	slips  atomic.Int64 // when the table without a key was written to, in seconds
 }
 
 const (
@@ -38,7 +40,7 @@ const (
 )
 
 // bankSum asks for what never changes.
-const bankSum = "SELECT (SELECT SUM(n) FROM account) + (SELECT SUM(n) FROM named) + (SELECT SUM(n) FROM grid) + (SELECT SUM(n) FROM entry)"
+const bankSum = "SELECT (SELECT SUM(n) FROM account) + (SELECT SUM(n) FROM named) + (SELECT SUM(n) FROM grid) + (SELECT SUM(n) FROM entry) + (SELECT SUM(n) FROM slip)"
 
 func newBank(t *testing.T, source *mysqltest.Server) *bank {
 	b := &bank{t: t, source: source, db: source.FreshDatabase(t)}
@@ -50,6 +52,7 @@ func newBank(t *testing.T, source *mysqltest.Server) *bank {
 		CREATE TABLE grid (x INT, y INT, n BIGINT NOT NULL, PRIMARY KEY (x, y));
 		INSERT INTO grid WITH RECURSIVE s (i) AS (SELECT 1 UNION ALL SELECT i+1 FROM s WHERE i < %[3]d) SELECT i, i*7, %[4]d FROM s;
 		CREATE TABLE entry (id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL); INSERT INTO entry (n) VALUES (0), (0);
+		CREATE TABLE slip (n BIGINT NOT NULL, note VARCHAR(20)); INSERT INTO slip VALUES (0, 'a'), (0, 'a'), (0, NULL);
 		ANALYZE TABLE account;`, bankAccounts, bankNames, bankGrid, bankStart))
 	b.pool = source.DB(t, b.db)
 	b.pool.SetMaxIdleConns(100)
@@ -111,17 +114,31 @@ func (b *bank) transfer(ctx context.Context, rnd *rand.Rand) error {
 	return tx.Commit()
 }
 
+// slipTurn lets somebody write to the table without a key every third second: without a lock it can be copied only while
+// nobody does.
+func (b *bank) slipTurn() bool {
+	now, last := time.Now().Unix(), b.slips.Load()
+	return now >= last+3 && b.slips.CompareAndSwap(last, now)
+}
+
 // put adds an amount to a row of some table.
 func (b *bank) put(ctx context.Context, tx *sql.Tx, rnd *rand.Rand, amount int) error {
-	switch rnd.IntN(6) {
-	case 0, 1:
+	switch n := rnd.IntN(60); {
+	case n < 20, n < 30 && n >= 28 && !b.slipTurn():
 		return one(tx.ExecContext(ctx, "UPDATE account SET n = n + ? WHERE id >= ? ORDER BY id LIMIT 1", amount, 10*rnd.IntN(bankAccounts)))
-	case 2:
+	case n < 28:
 		return one(tx.ExecContext(ctx, "UPDATE named SET n = n + ? WHERE name = ?", amount, fmt.Sprintf("nAmE%d", 1+rnd.IntN(bankNames))))
-	case 3:
+	case n < 40:
 		return one(tx.ExecContext(ctx, "UPDATE grid SET n = n + ? WHERE x >= ? ORDER BY x LIMIT 1", amount, rnd.IntN(bankGrid)))
-	case 4:
+	case n < 50:
 		return one(tx.ExecContext(ctx, "INSERT INTO entry (n) VALUES (?)", amount))
+	case n == 28:
+		return one(tx.ExecContext(ctx, "INSERT INTO slip VALUES (?, 'a')", amount))
+	case n == 29: // one of equal rows goes
+		if err := one(tx.ExecContext(ctx, "DELETE FROM slip WHERE n = ? LIMIT 1", amount)); err != nil {
+			return err
+		}
+		return one(tx.ExecContext(ctx, "UPDATE account SET n = n + ? WHERE id >= ? ORDER BY id LIMIT 1", 2*amount, 10*rnd.IntN(bankAccounts)))
 	default: // a row goes, and what it had goes to another one
 		var id, n int
 		err := tx.QueryRowContext(ctx, "SELECT id, n FROM entry WHERE id >= ? ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED", rnd.IntN(1000)).Scan(&id, &n)

@@ -85,8 +85,8 @@ const (
 	Insert Action = iota + 1
 	Update
 	Delete
-	// PartialUpdate is an update whose JSON columns are differences (binlog_row_value_options = PARTIAL_JSON). The
-	// decoder refuses it.
+	// PartialUpdate is an update of whose JSON columns the differences are logged (binlog_row_value_options = PARTIAL_JSON).
+	// Decoder.DecodePartial reads it.
 	PartialUpdate
 )
 

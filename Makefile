@@ -49,7 +49,7 @@ bench: build
 
 # The same tests as in `make test`, in their long mode.
 soak:
-	TIDEMARK_SOAK=$(SOAK) TIDEMARK_SNAPSHOTS=$(SNAPSHOTS) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run 'ExactlyOnce|CopiesWithoutLock|KilledCopy' ./integration/...
+	TIDEMARK_SOAK=$(SOAK) TIDEMARK_SNAPSHOTS=$(SNAPSHOTS) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run 'ExactlyOnce|CopiesWithoutLock|KilledCopy|ResyncKilled' ./integration/...
 
 lint:
 	@if $(GOLANGCI) --version >/dev/null 2>&1; then \

@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -107,24 +108,37 @@ func TestPurgedComesBack(t *testing.T) {
 
 // TestResyncKilled: tables are copied anew, again and again, while writers move amounts and the
 // server is killed at random moments. Every query is answered, the sum never changes, and in the end every row is the
-// source's. OPS-04
+// source's. OPS-04. `make soak` does it with a table of 2 M rows besides, and more kills, and logs the longest lag seen.
 func TestResyncKilled(t *testing.T) {
 	t.Parallel()
+	rows, kills := 20_000, 5
+	if os.Getenv("TIDEMARK_SOAK") != "" {
+		rows, kills = 2_000_000, 30
+	}
 	source := mysqltest.Start(t, mysqltest.Options{Own: true})
 	b := newBank(t, source)
+	script(t, source.Login, b.db, `SET cte_max_recursion_depth=100000000; CREATE TABLE big (id BIGINT PRIMARY KEY, v VARCHAR(80), n INT);
+		INSERT INTO big WITH RECURSIVE s (i) AS (SELECT 1 UNION ALL SELECT i+1 FROM s WHERE i < 20000) SELECT i, SHA2(i, 256), 0 FROM s;`)
+	for n := 20_000; n < rows; n += 20_000 {
+		script(t, source.Login, b.db, fmt.Sprintf("INSERT INTO big SELECT id + %d, v, n FROM big WHERE id <= 20000;", n))
+	}
 	tm := tidemarktest.Start(t, tidemarktest.Options{})
 	tm.Create(source.Login, b.db)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	b.open(4, seed)
-	tables := []string{"account", "named", "grid", "entry"}
-	for kill := range 5 {
+	tables := []string{"account", "named", "grid", "entry", "big"}
+	var lag float64
+	for kill := range kills {
 		for _, table := range tables {
 			must(t, tm.Exec(fmt.Sprintf("SYSTEM RESYNC MATERIALIZEDMYSQL TABLE `%s`.`%s`", b.db, table)))
 		}
 		for range rnd.IntN(10) {
 			b.check(tm)
+			if st := tm.Status(b.db); st.LagSeconds != nil && kill%2 == 1 {
+				lag = max(lag, *st.LagSeconds)
+			}
 		}
 		if kill%2 == 0 {
 			tm.Kill()
@@ -142,6 +156,7 @@ func TestResyncKilled(t *testing.T) {
 		}
 	}
 	b.close()
+	t.Logf("the longest lag that was seen while the server was not killed: %.1f s", lag)
 	tm.CatchUp(source, b.db)
 	all := strings.Fields(value(t, source.Login, "SELECT table_name FROM information_schema.tables WHERE table_schema = '%s'", b.db))
 	tidemarktest.SameTables(t, source.Login, tm.Login, b.db, all...)

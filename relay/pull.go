@@ -20,9 +20,10 @@ const syncEvery = time.Second
 // was whole until then is kept. Of cfg, Start and AutoPosition are set here. Whether the source still has the history that
 // the relay ends in is to be asked first (binlog.VerifyLast).
 //
-// When Config.Room refuses, Pull ends with an error of class Local. When the files have MaxBytes, Pull pauses between two transactions until Prune makes room, or until everything spooled
+// When the files have MaxBytes, Pull pauses between two transactions until Prune makes room, or until everything spooled
 // has been applied and all holds have moved to the end: so a transaction larger than MaxBytes passes, and, by position, a
-// file of the source larger than MaxBytes. The connection stays open meanwhile.
+// file of the source larger than MaxBytes. The connection stays open meanwhile. When Config.Room refuses, Pull ends with an
+// error of class Local.
 func (r *Relay) Pull(ctx context.Context, cfg binlog.Config, connected func()) error {
 	r.pull.Lock()
 	defer r.pull.Unlock()
@@ -31,7 +32,7 @@ func (r *Relay) Pull(ctx context.Context, cfg binlog.Config, connected func()) e
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cfg.AutoPosition, cfg.Start = !r.byPosition(), r.askFor()
+	cfg.AutoPosition, cfg.Start = !r.kind(), r.askFor()
 	dump, err := binlog.OpenDump(ctx, cfg)
 	if err != nil {
 		return err

@@ -182,7 +182,7 @@ func (r *Relay) Cut(p gtid.Point) error {
 	}
 	r.pull.Lock()
 	defer r.pull.Unlock()
-	if r.start == nil {
+	if _, ok := r.Begin(); !ok {
 		return nil
 	}
 	files := r.snapshot()
@@ -191,7 +191,7 @@ func (r *Relay) Cut(p gtid.Point) error {
 		n--
 	}
 	if n < 0 {
-		return r.reset(Start{Point: startOf(p, r.byPosition()), ByPosition: r.byPosition()})
+		return r.reset(Start{Point: startOf(p, r.kind()), ByPosition: r.kind()})
 	}
 	s, err := r.scan(files[n], r.beyond(p))
 	if err != nil {
@@ -222,7 +222,7 @@ func startOf(p gtid.Point, byPosition bool) gtid.Point {
 
 // beyond tells of a transaction whether it lies behind p.
 func (r *Relay) beyond(p gtid.Point) func(*binlog.Transaction) bool {
-	if r.byPosition() {
+	if r.kind() {
 		return func(t *binlog.Transaction) bool { return t.Start.Compare(p.Position) >= 0 }
 	}
 	return func(t *binlog.Transaction) bool { return !p.Set.Has(t.GTID) }

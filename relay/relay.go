@@ -235,4 +235,12 @@ func (r *Relay) makeRoom() {
 	r.room = make(chan struct{})
 }
 
+// byPosition tells the kind of the relay; mu is held.
 func (r *Relay) byPosition() bool { return r.start != nil && r.start.ByPosition }
+
+// kind is byPosition for those who do not hold mu. It changes by a reset only.
+func (r *Relay) kind() (byPosition bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byPosition()
+}

@@ -21,7 +21,7 @@ func newSyncStatus() *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use: "status [DATABASE]", Short: "Show the databases: state, position, lag, errors",
-		Long: `Shows each materialized database: its source, its state (snapshot, streaming, stopped or error), the point that
+		Long: `Shows each materialized database: its source, its state (snapshot, converging, streaming, stopped or error), the point that
 a query started now would see, how far that is behind the source, and what is wrong, if anything is. Given a
 database, its tables too.`,
 		Example: `  tidemark sync status

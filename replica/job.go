@@ -210,7 +210,7 @@ func (d *database) jobEnded(ctx context.Context, j *job, err error) {
 		d.tableNote(ctx, j.table, "resync", "the new copy is given up: "+errGone.Error())
 		d.jobs.letGo(j.table)
 		d.dropShadow(ctx, j.shadow)
-		d.remember(ctx, j.table, func(r *resync) { r.Asked = false })
+		d.remember(ctx, j.table, func(r *resync) { *r = resync{} })
 		return
 	}
 	v := judge(err)

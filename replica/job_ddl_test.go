@@ -125,3 +125,57 @@ func TestDamagedTableIsCopiedAnew(t *testing.T) {
 	f.caughtUp()
 	f.equal("a", "b")
 }
+
+// A spooled binlog that is lost while a table is copied anew: the job reads the rest from the source itself.
+func TestResyncWithoutTheRelay(t *testing.T) {
+	for name, args := range map[string][]string{"with GTIDs": nil, "without": {"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"}} {
+		t.Run(name, func(t *testing.T) {
+			f := automatic(t, args...)
+			f.large()
+			f.caughtUp()
+			conn, err := f.source.DB(t, f.db).Conn(t.Context())
+			require.NoError(t, err)
+			defer conn.Close()
+			in := func(s string) {
+				t.Helper()
+				_, err := conn.ExecContext(t.Context(), s)
+				require.NoError(t, err)
+			}
+			in("LOCK TABLES a WRITE") // the copy waits for its first rows
+			require.NoError(t, f.manager.Resync(t.Context(), "shop", "a"))
+			f.wait("the cut", func(Status) bool { return f.kinds("a", "resync") >= 2 })
+			in("UPDATE a SET v = 'behind P0' WHERE id < 1100")
+			f.exec("FLUSH BINARY LOGS", "INSERT INTO b VALUES (1, 1)")
+			f.caughtUp()
+			f.close()
+			require.NoError(t, os.RemoveAll(filepath.Join(f.dir, "relay")))
+			in("UNLOCK TABLES")
+			f.open()
+			f.exec("INSERT INTO b VALUES (2, 2)", "DELETE FROM a WHERE id = 1")
+			f.settled()
+			f.caughtUp()
+			f.equal("a", "b")
+		})
+	}
+}
+
+func FuzzDecodeJob(f *testing.F) {
+	r := jobRecord{Version: jobVersion, Old: 3, Server: "x", P0: []byte{1}, Window: &jobWindow{}}
+	b, err := r.encode()
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decodeJob(b)
+		if err != nil {
+			return
+		}
+		_, _ = r.point()
+		_, _ = r.Window.open()
+		again, err := r.encode()
+		require.NoError(t, err)
+		same, err := decodeJob(again)
+		require.NoError(t, err)
+		require.Equal(t, r, same)
+	})
+}

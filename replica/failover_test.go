@@ -111,6 +111,7 @@ func TestFailover(t *testing.T) {
 	p.exec("INSERT INTO b VALUES (7, 7)")
 	p.caughtUpByGTID()
 	p.equal("a", "b")
+	require.NoError(t, p.manager.Verify(t.Context(), "shop", func(r TableResult) { require.Equal(t, Equal, r.Outcome, r.Table) }))
 }
 
 // caughtUpByGTID is caughtUp where the files of several servers are read.

@@ -34,10 +34,10 @@ func TestDefinitionChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, db := mysqltest.FreshDatabase(t)
-			s.Exec(t, db, "SET cte_max_recursion_depth = 1000000", "CREATE TABLE big (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO big SELECT i, 'v' FROM "+numbers(30000),
+			s.Exec(t, db, "SET cte_max_recursion_depth = 1000000", "CREATE TABLE big (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO big SELECT i, 'v' FROM "+numbers(10000),
 				"CREATE TABLE late (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO late VALUES (1, 'x')", "ANALYZE TABLE big, late")
 			cfg := config(t, s, db)
-			cfg.Readers, cfg.ChunkRows, cfg.BatchRows = 1, 5000, 1000
+			cfg.Readers, cfg.ChunkRows, cfg.BatchRows = 1, 2000, 400
 			m := newKeeper()
 			var once sync.Once
 			var changed sync.WaitGroup

@@ -141,8 +141,9 @@ func sessionsOf(t *testing.T, s *mysqltest.Server, user, state string) (ids []in
 
 // TestConnectionsTakenAway is SNAP-18: readers whose connections end and who get no new ones retire; one goes on.
 func TestConnectionsTakenAway(t *testing.T) {
-	s := mysqltest.Start(t, mysqltest.Options{Own: true})
-	s.Exec(t, "", "CREATE DATABASE few", "CREATE USER few@'%' IDENTIFIED BY 'x'", "GRANT ALL ON *.* TO few@'%'")
+	s := shared(t, "few")
+	defer s.Exec(t, "", "DROP USER few@'%'")
+	s.Exec(t, "", "CREATE USER few@'%' IDENTIFIED BY 'x'", "GRANT ALL ON *.* TO few@'%'")
 	makeMoved(t, s, "few")
 	cfg := config(t, s, "few")
 	cfg.Plan.Lock, cfg.ChunkRows, cfg.BatchRows, cfg.Readers = compat.LockNone, 300, 100, 6

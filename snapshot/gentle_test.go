@@ -203,8 +203,11 @@ func TestBrackets(t *testing.T) {
 func TestBusyKeyless(t *testing.T) {
 	for name, args := range map[string][]string{"gtids": nil, "positions": {"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"}} {
 		t.Run(name, func(t *testing.T) {
-			s := mysqltest.Start(t, mysqltest.Options{Own: true, Args: args})
-			s.Exec(t, "", "CREATE DATABASE acc", "CREATE TABLE acc.keyless (a BIGINT)", "INSERT INTO acc.keyless SELECT -i FROM "+numbers(900))
+			s := mysqltest.Shared(t)
+			if args != nil {
+				s = mysqltest.Start(t, mysqltest.Options{Args: args})
+			}
+			s.Exec(t, "", "DROP DATABASE IF EXISTS acc", "CREATE DATABASE acc", "CREATE TABLE acc.keyless (a BIGINT)", "INSERT INTO acc.keyless SELECT -i FROM "+numbers(900))
 			stop := writers(t, s, "acc", 4, func(ctx context.Context, c *sql.Conn, r *rand.Rand, _ int) error {
 				_, err := c.ExecContext(ctx, "INSERT INTO keyless VALUES (?)", int64(r.Uint64()>>1)) // values that no other row has
 				return err

@@ -7,18 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemarkdb/tidemark/compat"
-	"github.com/tidemarkdb/tidemark/integration/mysqltest"
 )
 
 // TestLockTables is CLOUD-02: an account with nothing but SELECT and LOCK TABLES on the database gets an exact cut; views,
 // other databases' tables and those that are not wanted are not touched.
 func TestLockTables(t *testing.T) {
-	s := mysqltest.Start(t, mysqltest.Options{Own: true})
-	s.Exec(t, "", "CREATE DATABASE acc", "CREATE DATABASE other", "CREATE TABLE other.o (id INT PRIMARY KEY)",
+	s := shared(t, "acc", "other")
+	s.Exec(t, "", "CREATE TABLE other.o (id INT PRIMARY KEY)",
 		"CREATE TABLE acc.parent (id INT PRIMARY KEY)", "CREATE TABLE acc.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id))",
 		"CREATE TABLE acc.`odd ``name` (id INT PRIMARY KEY)", "CREATE VIEW acc.v AS SELECT * FROM other.o", "CREATE TABLE acc.unwanted (id INT PRIMARY KEY)",
 		"INSERT INTO acc.parent VALUES (1)", "INSERT INTO acc.child VALUES (1, 1)",
 		"CREATE USER rds@'%' IDENTIFIED BY 'x'", "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO rds@'%'", "GRANT SELECT, LOCK TABLES ON acc.* TO rds@'%'")
+	defer s.Exec(t, "", "DROP USER rds@'%'")
 	cfg := config(t, s, "acc")
 	cfg.Plan.Lock, cfg.Plan.Weaker, cfg.Plan.Process, cfg.Plan.AskXA = compat.LockTables, nil, false, false
 	cfg.Plan.Filter = func(table string) bool { return table != "unwanted" }
@@ -43,8 +43,8 @@ func TestLockTables(t *testing.T) {
 // TestLockTablesBusy is SNAP-02 and PROTO-15 for the tables plan: we don't queue behind a transaction that holds a table,
 // and one that is prepared by XA is named.
 func TestLockTablesBusy(t *testing.T) {
-	s := mysqltest.Start(t, mysqltest.Options{Own: true})
-	s.Exec(t, "", "CREATE DATABASE acc", "CREATE TABLE acc.t (id INT PRIMARY KEY)")
+	s := shared(t, "acc")
+	s.Exec(t, "", "CREATE TABLE acc.t (id INT PRIMARY KEY)")
 	cfg := config(t, s, "acc")
 	cfg.Plan.Lock, cfg.Plan.Weaker, cfg.LockPatience = compat.LockTables, nil, time.Millisecond
 	tx, err := s.DB(t, "acc").BeginTx(t.Context(), nil)
@@ -79,8 +79,8 @@ func TestLockTablesBusy(t *testing.T) {
 
 // TestPreparedXAWithoutLock: the copy without a lock waits, too, until there was a moment with no prepared transaction.
 func TestPreparedXAWithoutLock(t *testing.T) { // PROTO-15
-	s := mysqltest.Start(t, mysqltest.Options{Own: true})
-	s.Exec(t, "", "CREATE DATABASE acc", "CREATE TABLE acc.t (id INT PRIMARY KEY)")
+	s := shared(t, "acc")
+	s.Exec(t, "", "CREATE TABLE acc.t (id INT PRIMARY KEY)")
 	cfg := config(t, s, "acc")
 	s.Exec(t, "acc", "XA START 'x1'", "INSERT INTO t VALUES (10)", "XA END 'x1'", "XA PREPARE 'x1'")
 	cfg.Plan.Lock, cfg.LockPatience = compat.LockNone, time.Millisecond

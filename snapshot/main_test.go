@@ -165,6 +165,16 @@ func printRow(b *column.Batch, i int, loc *time.Location) []string {
 	return row
 }
 
+// shared gives the server that the tests have together, with empty databases of these names.
+func shared(t *testing.T, databases ...string) *mysqltest.Server {
+	t.Helper()
+	s := mysqltest.Shared(t)
+	for _, db := range databases {
+		s.Exec(t, "", "DROP DATABASE IF EXISTS "+db, "CREATE DATABASE "+db)
+	}
+	return s
+}
+
 func sourceConfig(l mysqltest.Login) wire.Config {
 	return wire.Config{Host: l.Host, Port: l.Port, User: l.User, Password: l.Password}
 }

@@ -218,7 +218,7 @@ const watchPause = time.Second
 
 // watch looks after the source while the readers work. It has no errors: what it can't see now, it may see the next time.
 func (c *copier) watch(ctx context.Context) {
-	for {
+	for blind := false; ; {
 		err := c.control.once(ctx, func(conn *wire.Conn) error {
 			if err := c.pace.look(ctx, conn); err != nil {
 				return err
@@ -229,9 +229,10 @@ func (c *copier) watch(ctx context.Context) {
 			}
 			return c.giveWay(ctx, conn)
 		})
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !blind {
 			c.cfg.Logger.Info("how busy the source is can't be seen", "database", c.cfg.Plan.Database, "error", err)
 		}
+		blind = err != nil
 		if sleep(ctx, watchPause) != nil {
 			return
 		}

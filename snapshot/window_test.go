@@ -243,6 +243,8 @@ func makeNoise(ctx context.Context, c *sql.Conn, _ *rand.Rand, _ int) error {
 // check follows the source to its end, which must stand still, and compares the tables.
 func (o *oracle) check(s *mysqltest.Server, db string) {
 	o.t.Helper()
+	// A writer that was stopped in the middle of a statement may still commit it.
+	waitFor(o.t, s, "SELECT COUNT(*) = 0 FROM information_schema.PROCESSLIST WHERE DB = '"+db+"' AND COMMAND <> 'Sleep'")
 	o.follow(s, o.from, endOf(o.t, config(o.t, s, db)))
 	for table, def := range o.def {
 		names := make([]string, len(def.Columns))

@@ -73,6 +73,7 @@ type job struct {
 	mu          sync.Mutex
 	state       ResyncState
 	rows, total uint64
+	note        string // why it is not as fast as it could be
 }
 
 // maxJobs bounds the jobs of a database that run at a time. Each has the connections of a copy.
@@ -293,5 +294,5 @@ func (j *job) current() bool {
 func (j *job) show(s ResyncState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.state = s
+	j.state, j.note = s, ""
 }

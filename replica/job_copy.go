@@ -34,7 +34,10 @@ func (j *job) copyRows(ctx context.Context) error {
 	plan.GTIDs = plan.GTIDs && !d.byPosition()
 	sink := &shadowSink{ctx: ctx, j: j, defaults: defaults{plan.Catalog.Charset, plan.Catalog.Collation}, xaUnknown: !plan.AskXA}
 	defer sink.close()
-	cfg := snapshot.Config{Source: at, Plan: plan, Tables: []string{j.table}, Readers: d.m.opt.Readers, Logger: d.log.With("table", j.table), Progress: j.progress}
+	cfg := snapshot.Config{Source: at, Plan: plan, Tables: []string{j.table}, Readers: d.m.opt.Readers, Logger: d.log.With("table", j.table),
+		Progress: j.progress,
+		Waiting:  func(reason string) { j.waits("the copy waits: ", reason) }, Slowed: func(reason string) { j.waits("the copy goes slowly: ", reason) }}
+	d.spec().Settings.Gentle.apply(&cfg)
 	if cfg.Resume, err = sink.resume(source); err != nil {
 		return err
 	}
@@ -48,6 +51,16 @@ func (j *job) copyRows(ctx context.Context) error {
 		return &worthlessError{t.Changed}
 	}
 	return sink.finish(t)
+}
+
+// waits shows why the copy is not as fast as it could be; an empty reason: it is.
+func (j *job) waits(what, reason string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.note = ""
+	if reason != "" {
+		j.note = what + reason
+	}
 }
 
 // progress takes how far the copy is.

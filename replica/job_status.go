@@ -25,6 +25,9 @@ func (d *database) resyncStatus(t *storage.TableInfo, begun bool) *ResyncStatus 
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		st.State, st.Rows, st.TotalRows = j.state, j.rows, j.total
+		if j.note != "" {
+			st.Error = new(j.note)
+		}
 	} else if r.Next.After(time.Now()) {
 		st.NextTry = &r.Next
 	}

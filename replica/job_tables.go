@@ -35,6 +35,9 @@ func (m *Manager) Resync(ctx context.Context, name, table string) error {
 		if info.Point == nil {
 			return fmt.Errorf("database %s: %w", name, errFirstCopy)
 		}
+		if d.spec().Settings.BinlogDir != "" {
+			return fmt.Errorf("database %s is made of binlog files: there is no source to copy a table from", name)
+		}
 		if _, err := m.store.Table(d.id, table); err != nil {
 			return &NoTableError{Database: name, Table: table}
 		}

@@ -113,7 +113,7 @@ type ResyncStatus struct {
 	// Tries counts those that failed, NextTry is when the next one begins; nil: as soon as one of the jobs is free.
 	Tries   int        `json:"tries"`
 	NextTry *time.Time `json:"next_try"`
-	// Error is why the last try failed; nil when none did.
+	// Error is why the last try failed, or what the copy waits for; nil: nothing.
 	Error *string `json:"error"`
 }
 

@@ -198,15 +198,15 @@ func run(t *testing.T, cfg Config, m *keeper) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := int64(0)
-	for _, batches := range m.batches {
-		for _, b := range batches {
+	total, byTables := int64(0), int64(0)
+	for _, table := range r.Tables {
+		if table.Changed != "" && cfg.Resume != nil {
+			continue // what was taken over of it does not count
+		}
+		byTables += table.Rows
+		for _, b := range m.batches[table.Name] {
 			total += int64(b.Rows())
 		}
-	}
-	byTables := int64(0)
-	for _, table := range r.Tables {
-		byTables += table.Rows
 	}
 	if cfg.Resume == nil && total != r.Rows || total != byTables || !r.Point.Equal(m.cut.Point) || r.Point.IsZero() || r.Exact != (r.LockHeld > 0) {
 		t.Errorf("%+v; the sink got %d rows", r, total)

@@ -88,7 +88,7 @@ func (f *fixture) status() Status {
 // wait waits until the status is as wanted. The time limit is generous: it is there for tests that fail.
 func (f *fixture) wait(what string, cond func(Status) bool) Status {
 	f.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		st := f.status()
 		if cond(st) {
 			return st

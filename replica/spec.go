@@ -34,14 +34,11 @@ type Spec struct {
 // Source names the source for people: host:port/database, or host:port,host:port/database, or files/database of a database
 // that is made of binlog files.
 func (s Spec) Source() string {
-	if s.replays() {
-		return "files/" + s.SourceDatabase
+	var hosts []string
+	for _, a := range s.addresses() {
+		hosts = append(hosts, a.String())
 	}
-	text := fmt.Sprintf("%s:%d", s.Host, s.Port)
-	for _, a := range s.Others {
-		text += "," + a.String()
-	}
-	return text + "/" + s.SourceDatabase
+	return strings.Join(hosts, ",") + "/" + s.SourceDatabase
 }
 
 // Settings tune one database. The names in comments are those of SQL.

@@ -127,6 +127,8 @@ func TestModify(t *testing.T) {
 		require.False(t, spec.sameWay(&before), name)
 	}
 	require.Equal(t, "a:3306,b:33/", spec.Source())
+	require.NoError(t, spec.modify("host", "::1"))
+	require.Equal(t, "[::1]:3306/", spec.Source())
 	require.Equal(t, "v", spec.User)
 	require.Equal(t, "q", spec.Password)
 	require.Error(t, spec.modify("host", ""))

@@ -37,13 +37,13 @@ func TestConnectionParameters(t *testing.T) {
 		return fmt.Sprintf("mysql://repl@%s/%s?ssl-mode=verify-ca&ssl-ca=ca.pem&heartbeat-period=1%s", source.Addr(), database, more)
 	}
 
-	address, output, stop := startServer(t, dir)
+	address, _, stop := startServer(t, dir)
 	code, _, errs := tidemark(t, "", "sync", "start", "shop", "--from", from("&password-command=token"), "--addr", address)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "--credentials-dir")
 	require.Equal(t, exitOK, stop())
 
-	address, output, stop = startServer(t, dir, "--credentials-dir", credentials)
+	address, output, stop := startServer(t, dir, "--credentials-dir", credentials)
 	for more, want := range map[string]string{
 		"&password-command=nowhere": "nowhere", "&password-file=../passwd": "is not in the folder", "&ssl-cert=ca.pem": "go together", "&no-such=1": "unknown setting",
 		"&password-file=ca.pem": "refuses user repl",

@@ -157,7 +157,7 @@ func TestBrackets(t *testing.T) {
 	s.Exec(t, db, "SET sql_generate_invisible_primary_key = ON", "CREATE TABLE gipk (w INT)", "INSERT INTO gipk SELECT i % 10 FROM "+numbers(900),
 		"SET sql_generate_invisible_primary_key = OFF", "CREATE TABLE keyless (a INT, b VARCHAR(20))", "INSERT INTO keyless SELECT i, 'x' FROM "+numbers(900),
 		"DELETE FROM keyless WHERE a = 5")
-	stop := writers(t, s, db, 4, move)
+	stop := writers(t, s, db, 2, move)
 	defer stop()
 	each(t, func(t *testing.T, lock compat.LockPlan) {
 		cfg := config(t, s, db)

@@ -22,6 +22,11 @@ func (d *database) firstCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.config().Facts == nil { // the stream behind the copy may begin while the source is lost
+		if err := d.learn(ctx, source); err != nil {
+			return err
+		}
+	}
 	run, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c := newSink(run, stop, d, plan)

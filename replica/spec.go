@@ -34,6 +34,9 @@ type Spec struct {
 // Source names the source for people: host:port/database, or host:port,host:port/database, or files/database of a database
 // that is made of binlog files.
 func (s Spec) Source() string {
+	if s.replays() {
+		return "files/" + s.SourceDatabase
+	}
 	var hosts []string
 	for _, a := range s.addresses() {
 		hosts = append(hosts, a.String())

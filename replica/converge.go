@@ -111,6 +111,9 @@ func (c *copySink) windows(result *snapshot.Result) (map[string]*replay.Window, 
 	if !c.d.byPosition() || c.cut.Listed.IsZero() || len(out) == 0 {
 		return out, nil
 	}
+	if last.Compare(c.cut.Listed) < 0 { // the end was read later, and logs only grow
+		return nil, &binlog.Error{Class: binlog.Rewound, At: last, Err: fmt.Errorf("the source's binlog ended at %s when the copy began, and ends here now: its logs were reset", c.cut.Listed)}
+	}
 	return out, c.lookAhead(out)
 }
 

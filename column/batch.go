@@ -122,7 +122,7 @@ func newAppender(h *host, c *schema.Column, b array.Builder) Appender {
 	case *array.BinaryBuilder:
 		return &binaryColumn{base, b}
 	default:
-		return &textColumn{base, b.(*array.StringBuilder)}
+		return &textColumn{base, b.(*array.StringBuilder), schema.TextCharset(base.col.Charset)}
 	}
 }
 

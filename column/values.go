@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
 	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/schema/charset"
 )
 
 type int32Column struct {
@@ -155,14 +156,15 @@ func (c *timeColumn) Time(us int64) { c.b.Append(us) }
 
 type textColumn struct {
 	base
-	b *array.StringBuilder
+	b       *array.StringBuilder
+	charset *charset.Charset
 }
 
 func (c *textColumn) Null() { c.b.AppendNull() }
 
 func (c *textColumn) Bytes(b []byte) {
-	text, ok := schema.ToUTF8(c.col.Charset, b)
-	if !ok || !schema.TextExact(c.col.Charset, b, text) {
+	text, ok := c.charset.ToUTF8(b)
+	if !ok || !c.charset.Reversible(b, text) {
 		c.setExact(b)
 	}
 	c.host.bytes += len(text)

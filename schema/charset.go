@@ -34,7 +34,7 @@ func CharBytes(name string) int {
 // ToUTF8 converts stored bytes of a character set to UTF-8. The result may be b itself. ok is false when b has
 // bytes that are not valid in the character set; the result then has U+FFFD in their place. The bytes of binary stand for
 // ASCII.
-func ToUTF8(name string, b []byte) (out []byte, ok bool) { return textCharset(name).ToUTF8(b) }
+func ToUTF8(name string, b []byte) (out []byte, ok bool) { return TextCharset(name).ToUTF8(b) }
 
 // FromUTF8 converts valid UTF-8 to the stored bytes of a character set. ok is false when a character has no form there. For
 // binary it gives the text itself.
@@ -42,12 +42,7 @@ func FromUTF8(name string, b []byte) (out []byte, ok bool) {
 	if name == "binary" {
 		return b, true
 	}
-	return textCharset(name).FromUTF8(b)
-}
-
-// TextExact says whether stored bytes of a character set can be told from the text that ToUTF8 made of them.
-func TextExact(name string, stored, text []byte) bool {
-	return textCharset(name).Reversible(stored, text)
+	return TextCharset(name).FromUTF8(b)
 }
 
 // ShowStored gives stored bytes that are no valid text, or not the only ones of their text, as the server sends them to a client
@@ -61,7 +56,9 @@ func ShowStored(name string, stored []byte) []byte {
 	return text
 }
 
-func textCharset(name string) *charset.Charset {
+// TextCharset gives the character set of text columns by its name, for those who convert many values. Other names, binary and ""
+// among them, give ascii.
+func TextCharset(name string) *charset.Charset {
 	if c := charset.ByName(name); c != nil {
 		return c
 	}

@@ -3,9 +3,8 @@ package binlog
 import (
 	"fmt"
 
-	"github.com/pingcap/tidb/pkg/parser/charset"
-
 	"github.com/tidemarkdb/tidemark/schema"
+	"github.com/tidemarkdb/tidemark/schema/charset"
 )
 
 // mismatch says how the source's description of a column differs from its definition, "" if it does not.
@@ -87,8 +86,8 @@ func charsetMismatch(m *mapColumn, c *schema.Column) string {
 	if m.collation == 0 {
 		return ""
 	}
-	known, err := charset.GetCollationByID(m.collation)
-	if err != nil {
+	got := charset.NameOf(m.collation)
+	if got == "" {
 		return "" // newer than the table of names
 	}
 	want := c.Charset
@@ -97,10 +96,6 @@ func charsetMismatch(m *mapColumn, c *schema.Column) string {
 	}
 	if want == "utf8" {
 		want = "utf8mb3"
-	}
-	got := known.CharsetName
-	if got == "utf8" {
-		got = "utf8mb3"
 	}
 	if got != want {
 		return fmt.Sprintf("the source has character set %s where the definition has %s", got, want)

@@ -102,13 +102,7 @@ func YesNo(b bool) string {
 
 // textLengths gives CHARACTER_MAXIMUM_LENGTH and CHARACTER_OCTET_LENGTH; nil where they mean nothing.
 func textLengths(c *schema.Column) (chars, octets any) {
-	bytesPerChar := int64(1)
-	switch c.Charset {
-	case "utf8mb4":
-		bytesPerChar = 4
-	case "utf8mb3":
-		bytesPerChar = 3
-	}
+	bytesPerChar := int64(schema.CharBytes(c.Charset))
 	switch {
 	case c.Type == schema.Char || c.Type == schema.VarChar:
 		return c.Length, int64(c.Length) * bytesPerChar

@@ -182,6 +182,7 @@ func TestCollationsOfTheServer(t *testing.T) {
 		var id uint16
 		var name string
 		require.NoError(t, rows.Scan(&id, &name))
+		require.Equal(t, name, NameOf(int(id)), id)
 		if name == "binary" {
 			require.Nil(t, ByCollation(id))
 		} else {

@@ -2,16 +2,26 @@ package charset
 
 // ByCollation gives the character set of a collation's number, as session variables in binlogs have it; nil for binary's, and
 // for numbers that no server has.
-func ByCollation(id uint16) *Charset {
+func ByCollation(id uint16) *Charset { return ByName(NameOf(int(id))) }
+
+// NameOf gives the name of a collation's character set, binary included; "" for numbers that no server has.
+func NameOf(collation int) string {
+	if collation < 0 || collation >= len(nameByID) {
+		return ""
+	}
+	return nameByID[collation]
+}
+
+var nameByID = func() (names [1024]string) {
 	for name, ids := range collationIDs {
 		for _, r := range ids {
-			if id >= r.first && id <= r.last {
-				return ByName(name)
+			for id := r.first; id <= r.last; id++ {
+				names[id] = name
 			}
 		}
 	}
-	return nil
-}
+	return names
+}()
 
 type span struct{ first, last uint16 }
 
@@ -19,7 +29,7 @@ func one(id uint16) span { return span{id, id} }
 
 // collationIDs are the numbers of information_schema.COLLATIONS. Numbers from 255 on belong to utf8mb4, later versions' too.
 var collationIDs = map[string][]span{
-	"armscii8": {one(32), one(64)}, "ascii": {one(11), one(65)}, "big5": {one(1), one(84)}, "cp1250": {one(26), one(34), one(44), one(66), one(99)},
+	"armscii8": {one(32), one(64)}, "ascii": {one(11), one(65)}, "binary": {one(63)}, "big5": {one(1), one(84)}, "cp1250": {one(26), one(34), one(44), one(66), one(99)},
 	"cp1251": {one(14), one(23), {50, 52}}, "cp1256": {one(57), one(67)}, "cp1257": {one(29), {58, 59}}, "cp850": {one(4), one(80)}, "cp852": {one(40), one(81)},
 	"cp866": {one(36), one(68)}, "cp932": {{95, 96}}, "dec8": {one(3), one(69)}, "eucjpms": {{97, 98}}, "euckr": {one(19), one(85)}, "gb18030": {{248, 250}},
 	"gb2312": {one(24), one(86)}, "gbk": {one(28), one(87)}, "geostd8": {{92, 93}}, "greek": {one(25), one(70)}, "hebrew": {one(16), one(71)}, "hp8": {one(6), one(72)},

@@ -57,15 +57,7 @@ func (s *Store) removeDroppedDirs() error {
 
 // removeDirs removes the empty directories of tables that are gone, and of databases that a state does not have.
 func (s *Store) removeDirs(st *state, gone func(TableID) bool) error {
-	databases, err := s.list(partsName)
-	if err != nil {
-		return err
-	}
-	for _, db := range databases {
-		tables, err := s.list(db)
-		if err != nil {
-			return err
-		}
+	return s.walkDatabases(func(db string, tables []string) error {
 		left := len(tables)
 		for _, dir := range tables {
 			if id, ok := s.idOf(dir); !ok || !gone(TableID(id)) {
@@ -83,6 +75,24 @@ func (s *Store) removeDirs(st *state, gone func(TableID) bool) error {
 			if _, err := s.removeEmpty(db); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+}
+
+// walkDatabases calls fn for each directory of a database below the parts directory, with those of its tables.
+func (s *Store) walkDatabases(fn func(db string, tables []string) error) error {
+	databases, err := s.list(partsName)
+	if err != nil {
+		return err
+	}
+	for _, db := range databases {
+		tables, err := s.list(db)
+		if err != nil {
+			return err
+		}
+		if err := fn(db, tables); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -123,15 +133,7 @@ func (s *Store) walkLoads(fn func(relative string) error) error {
 
 // walkParts calls fn for each part's file below the parts directory. What others put there is left alone.
 func (s *Store) walkParts(fn func(relative string) error) error {
-	databases, err := s.list(partsName)
-	if err != nil {
-		return err
-	}
-	for _, db := range databases {
-		tables, err := s.list(db)
-		if err != nil {
-			return err
-		}
+	return s.walkDatabases(func(_ string, tables []string) error {
 		for _, table := range tables {
 			files, err := s.list(table)
 			if err != nil {
@@ -146,8 +148,8 @@ func (s *Store) walkParts(fn func(relative string) error) error {
 				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // list gives the relative paths of what is in a directory; nothing when it is a file.

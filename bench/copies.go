@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -44,7 +45,7 @@ func (b *bench) oneCopy(ctx context.Context, report *report, readers int, plan s
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstOf(err, td.close()) }()
+	defer func() { err = errors.Join(err, td.close()) }()
 	start := time.Now()
 	err = td.create(ctx, b.source, "copies", fmt.Sprintf("snapshot_max_threads = %d", readers), fmt.Sprintf("snapshot_lock = '%s'", plan))
 	if err != nil {
@@ -90,15 +91,6 @@ func (b *bench) mydumper(ctx context.Context, database string, threads int) (tim
 		return 0, fmt.Errorf("%w: %s", err, out)
 	}
 	return time.Since(start), nil
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // lockHeld is how long the source was locked for the copy, as the event log has it.

@@ -11,10 +11,7 @@ import (
 )
 
 // keylessStories are tables without a key that identifies their rows, and what happens to them.
-var keylessStories = []struct {
-	name, table   string
-	before, after string
-}{
+var keylessStories = []keyStory{
 	{"KEY-03 one of several equal rows", "np",
 		"CREATE TABLE np (a INT NULL, b VARCHAR(9) NULL); INSERT INTO np VALUES (1,'x'),(1,'x'),(NULL,NULL),(NULL,NULL),(2,NULL);",
 		`DELETE FROM np WHERE a=1 LIMIT 1; UPDATE np SET b='q' WHERE a IS NULL LIMIT 1; INSERT INTO np VALUES (1,'x'),(2,NULL),(2,NULL);
@@ -65,30 +62,7 @@ var keylessStories = []struct {
 // TestTablesWithoutKey: KEY-03, KEY-07, KEY-14. They are multisets.
 func TestTablesWithoutKey(t *testing.T) {
 	t.Parallel()
-	source := sharedSource(t, abroad...)
-	db := source.FreshDatabase(t)
-	var names []string
-	for _, s := range keylessStories {
-		script(t, source.Login, db, lenient+s.before)
-		names = append(names, s.table)
-	}
-	tm := tidemarktest.Start(t, tidemarktest.Options{})
-	tm.Create(source.Login, db)
-	for _, s := range keylessStories {
-		script(t, source.Login, db, lenient+s.after)
-	}
-	st := tm.CatchUp(source, db)
-	for i, s := range keylessStories {
-		t.Run(s.name, func(t *testing.T) {
-			if p := st.Table(names[i]).Problem(); p != "" {
-				t.Errorf("in quarantine: %s", p)
-			}
-			tidemarktest.SameTables(t, source.Login, tm.Login, db, names[i])
-		})
-	}
-	sameDefinitions(t, source.Login, tm.Login, db, names...)
-	verifyEqual(t, tm, db)
-	tm.VerifyStore()
+	tellKeyStories(t, keylessStories)
 }
 
 // TestEveryTypeWithoutKey: rows of every type are found by all their values, whichever way they arrived.

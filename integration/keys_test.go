@@ -81,11 +81,14 @@ func TestEveryTypeOfKey(t *testing.T) {
 	tm.VerifyStore()
 }
 
-// keyStories are changes of keys, each on a table of its own; they come through the stream.
-var keyStories = []struct {
+// keyStory is a table, what is there before it is copied, and what comes through the stream.
+type keyStory struct {
 	name, table   string
 	before, after string
-}{
+}
+
+// keyStories are changes of keys, each on a table of its own; they come through the stream.
+var keyStories = []keyStory{
 	{"KEY-01 update of a composite key", "k",
 		"CREATE TABLE k (a INT, b INT, v INT, PRIMARY KEY (a, b)); INSERT INTO k VALUES (1,1,10),(2,2,20);",
 		"UPDATE k SET b=9 WHERE a=1; UPDATE k SET a=a+1 ORDER BY a DESC;"},
@@ -138,20 +141,27 @@ var keyStories = []struct {
 
 func TestKeysThatChange(t *testing.T) {
 	t.Parallel()
+	tellKeyStories(t, keyStories, "jb")
+}
+
+// tellKeyStories wants each story to end with the source's rows, all of them in one database. more are further tables that
+// they make.
+func tellKeyStories(t *testing.T, stories []keyStory, more ...string) {
+	t.Helper()
 	source := sharedSource(t, abroad...)
 	db := source.FreshDatabase(t)
 	var names []string
-	for _, s := range keyStories {
+	for _, s := range stories {
 		script(t, source.Login, db, lenient+s.before)
 		names = append(names, s.table)
 	}
 	tm := tidemarktest.Start(t, tidemarktest.Options{})
 	tm.Create(source.Login, db)
-	for _, s := range keyStories {
+	for _, s := range stories {
 		script(t, source.Login, db, lenient+s.after)
 	}
 	st := tm.CatchUp(source, db)
-	for i, s := range keyStories {
+	for i, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
 			if p := st.Table(names[i]).Problem(); p != "" {
 				t.Errorf("in quarantine: %s", p)
@@ -159,7 +169,7 @@ func TestKeysThatChange(t *testing.T) {
 			tidemarktest.SameTables(t, source.Login, tm.Login, db, names[i])
 		})
 	}
-	sameDefinitions(t, source.Login, tm.Login, db, append(names, "jb")...)
+	sameDefinitions(t, source.Login, tm.Login, db, append(names, more...)...)
 	verifyEqual(t, tm, db)
 	tm.VerifyStore()
 }

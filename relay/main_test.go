@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -318,13 +317,4 @@ func busy(t testing.TB, s *mysqltest.Server) {
 		"UPDATE a SET v = 'three' WHERE v = 'two'", "SET binlog_transaction_compression = ON", "INSERT INTO a (v) SELECT REPEAT('c', 5000) FROM a", "SET binlog_transaction_compression = OFF",
 		"FLUSH BINARY LOGS", "DELETE FROM a WHERE v = 'one'", "CREATE TABLE IF NOT EXISTS other.x (i INT)", "INSERT INTO other.x VALUES (1)",
 		"XA START 'x'", "INSERT INTO a (v) VALUES ('xa')", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'", "ALTER TABLE a ADD c INT")
-}
-
-func begin(t testing.TB, db *sql.DB) *sql.Tx {
-	t.Helper()
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tx
 }

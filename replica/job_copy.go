@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tidemarkdb/tidemark/column"
@@ -77,9 +76,7 @@ type shadowSink struct {
 	defaults defaults
 	// xaUnknown tells that the account may not ask whether XA transactions were prepared at P0.
 	xaUnknown bool
-
-	mu   sync.Mutex
-	load *storage.Load
+	load      *storage.Load
 }
 
 // resume takes over what is there of the shadow; nil: nothing.

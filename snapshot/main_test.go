@@ -30,7 +30,6 @@ type keeper struct {
 	writers int
 	batches map[string][]*column.Batch
 	notes   map[string][][]byte
-	again   int                                // rows that were dropped
 	onDone  func(table string, rows int) error // called without the lock
 	onAdd   func(table string)                 // called without the lock
 	failAdd error
